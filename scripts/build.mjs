@@ -18,7 +18,7 @@ await build({
   format: 'cjs',
   target: 'node20.19',
   banner: { js: '#!/usr/bin/env node' },
-  define: { RUNLOCK_VERSION: JSON.stringify(version) },
+  define: { RUNLOCK_VERSION: JSON.stringify(version), 'import.meta.filename': '__filename' },
   // Packages that bring files of their own (a compiled addon, translations, a Windows helper) stay outside.
   external: ['fs-native-extensions', 'yargs', 'ps-list'],
   minifySyntax: true,

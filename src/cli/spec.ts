@@ -1,0 +1,168 @@
+import type { Arguments } from './arguments.ts';
+
+/** An option of a command. `value` names what it takes; without it, it is a flag. */
+export interface OptionSpec {
+  readonly value?: string;
+  readonly describe: string;
+}
+
+/** A command as it is typed, for the parser and the help alike. */
+export interface CommandSpec {
+  readonly summary: string;
+  /** What follows the options: `[ITEM]`. */
+  readonly operands: string;
+  readonly maxOperands: number;
+  /** Options end at the first operand. */
+  readonly verbatim?: true;
+  readonly options: Readonly<Record<string, OptionSpec>>;
+  readonly examples: readonly (readonly [line: string, meaning: string])[];
+  /** Keys of the exit code table. */
+  readonly codes: readonly string[];
+  readonly load: () => Promise<{ readonly main: (args: Arguments) => Promise<number> }>;
+}
+
+export const COMMON: Readonly<Record<string, OptionSpec>> = {
+  dir: { value: 'DIR', describe: 'the state directory (RUNLOCK_DIR; else what runlock.json says, else ./runs)' },
+  name: { value: 'NAME', describe: 'a lock of its own name in that directory (RUNLOCK_NAME)' },
+  config: { value: 'FILE', describe: 'the configuration (RUNLOCK_CONFIG; else the nearest runlock.json upwards)' },
+  json: { describe: 'answer with one JSON object' },
+  quiet: { describe: 'say nothing when the run is skipped' },
+  help: { describe: 'show this help' },
+};
+
+const ITEM: OptionSpec = { value: 'ITEM', describe: 'what the run works on' };
+const FROM: OptionSpec = { value: 'FILE', describe: 'pick the item under the lock: the first of the lines that may be started' };
+const JOB: OptionSpec = { value: 'JOB', describe: 'a label, or the path of a job file' };
+const HOLD: OptionSpec = { value: 'D', describe: 'how old the heartbeat may become: 45m unless set, or never' };
+const WAIT: OptionSpec = { value: 'D', describe: 'wait that long for a held lock' };
+const TOKEN: OptionSpec = { value: 'ID', describe: 'shows that the run is yours (RUNLOCK_TOKEN)' };
+const RUN: OptionSpec = { value: 'N', describe: 'act only if the lock is still run N, the number acquire printed' };
+
+export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
+  status: {
+    summary: 'who holds the lock, since when, and what is marked; changes nothing',
+    operands: '',
+    maxOperands: 0,
+    options: { all: { describe: 'every lock under the directory; 3 if any is held' } },
+    examples: [
+      ['runlock status', 'who is running?'],
+      ['runlock status --all --json', 'every lock, for a program'],
+    ],
+    codes: ['0', '1', '2', '3'],
+    load: () => import('./commands/status.ts'),
+  },
+  acquire: {
+    summary: 'takes the lock for the script that calls; prints the run number',
+    operands: '[ITEM]',
+    maxOperands: 1,
+    options: {
+      from: FROM,
+      job: JOB,
+      hold: HOLD,
+      wait: WAIT,
+      pid: { value: 'N', describe: 'process N is the holder, not the script that calls' },
+      'no-pid': { describe: 'no process is the holder, the heartbeat alone decides; needs --token' },
+      token: { value: 'ID', describe: 'the token of this run; a new one for each run' },
+    },
+    examples: [
+      ['run=$(runlock acquire ep-42) || exit', 'in a script: go on only with the lock'],
+      ['runlock acquire --no-pid --token "$INVOCATION_ID"', 'in a pre hook; the post hook shows the same ID'],
+    ],
+    codes: ['0', '1', '2', '3', '6'],
+    load: () => import('./commands/acquire.ts'),
+  },
+  hb: {
+    summary: 'heartbeat: call it before each step that can not be undone; 4 and 1 mean stop',
+    operands: '',
+    maxOperands: 0,
+    options: { run: RUN, token: TOKEN },
+    examples: [['runlock hb || exit', 'stop before publishing if the lock is lost']],
+    codes: ['0', '1', '2', '4'],
+    load: () => import('./commands/hb.ts'),
+  },
+  finish: {
+    summary: 'writes the record, settles the item, frees the lock',
+    operands: '[RESULT.json | -]',
+    maxOperands: 1,
+    options: { failed: { describe: 'the run is known to have failed' }, run: RUN, token: TOKEN },
+    examples: [
+      ['runlock finish result.json', 'done, with a result'],
+      ['./publish | runlock finish --run "$run" -', 'the result comes from a pipe'],
+    ],
+    codes: ['0', '1', '2', '4'],
+    load: () => import('./commands/finish.ts'),
+  },
+  release: {
+    summary: 'frees the lock without a result; the item stays marked as unknown',
+    operands: '',
+    maxOperands: 0,
+    options: { settled: { describe: 'nothing was begun: the item need not stay marked' }, run: RUN, token: TOKEN },
+    examples: [[`trap 'runlock release --run "$run"' EXIT`, 'on every way out; does nothing after finish']],
+    codes: ['0', '1', '2', '4'],
+    load: () => import('./commands/release.ts'),
+  },
+  run: {
+    summary: 'all of it around one command: lock, heartbeat, command, record, release',
+    operands: '[--] CMD [ARG…]',
+    maxOperands: Number.POSITIVE_INFINITY,
+    verbatim: true,
+    options: {
+      item: ITEM,
+      from: FROM,
+      job: JOB,
+      hold: HOLD,
+      wait: WAIT,
+      timeout: { value: 'D', describe: 'end the command and all it started after D: exit 124' },
+      'kill-after': { value: 'D', describe: 'how long after TERM comes KILL: 10s unless set' },
+      watchdog: { value: 'D', describe: 'the command must call runlock hb at least every D, or it is ended: exit 124' },
+      'skip-code': { value: 'N', describe: 'exit with N where the command never started because of 3 or 6' },
+    },
+    examples: [
+      ['runlock run -- ./publish.sh --all', 'in a crontab: at most one at a time'],
+      ['runlock run --timeout 40m --skip-code 0 node publish.js', 'a time limit; a skip is no failure'],
+    ],
+    codes: ['3', '4', '6', '124', '125', '126', '127', '128+n'],
+    load: () => import('./commands/run.ts'),
+  },
+  settle: {
+    summary: 'an operator has looked: drops ITEM from the marker',
+    operands: 'ITEM',
+    maxOperands: 1,
+    options: {
+      done: { describe: 'it was done' },
+      'not-done': { describe: 'it was not done' },
+    },
+    examples: [['runlock settle ep-41 --done', 'ep-41 is out: I have looked']],
+    codes: ['0', '1', '2', '3', '6'],
+    load: () => import('./commands/settle.ts'),
+  },
+  pick: {
+    summary: 'candidates on stdin, one a line: prints those that may be started, in order',
+    operands: '',
+    maxOperands: 0,
+    options: { n: { value: 'N', describe: 'print at most N' } },
+    examples: [['ls queue | runlock pick -n 1', 'the first item nobody is working on']],
+    codes: ['0', '1', '2', '6'],
+    load: () => import('./commands/pick.ts'),
+  },
+  history: {
+    summary: 'what ran, what was skipped and why, what was interrupted',
+    operands: '',
+    maxOperands: 0,
+    options: {
+      n: { value: 'N', describe: 'the last N: 20 unless set' },
+      since: { value: 'D', describe: 'only what began in the last D' },
+      item: ITEM,
+      outcome: { value: 'OUTCOME', describe: 'only finished, failed, timedOut, released, interrupted, lost, skipped, error or running' },
+    },
+    examples: [
+      ['runlock history --since 7d --outcome skipped', 'what was skipped this week'],
+      ['runlock history -n 1 --json', 'the last run, for a program'],
+    ],
+    codes: ['0', '1', '2'],
+    load: () => import('./commands/history.ts'),
+  },
+};
+
+/** The flag-style spelling of other run locks' commands: `runlock --acquire ITEM --job F`. */
+export const FLAG_STYLE = ['status', 'acquire', 'hb', 'finish', 'release'] as const;

@@ -1,0 +1,175 @@
+import { familyOf, isShell, programName } from './programs.ts';
+
+/** A command line, read as far as it tells what the process does: its program, and the script or the code it runs. */
+export interface Invocation {
+  program: string;
+  kind: 'shell' | 'interpreter' | 'other';
+  /** The script file as named, or null. */
+  script: string | null;
+  /** `python -m NAME`. */
+  module: string | null;
+  /** Code that stands on the command line itself (`sh -c TEXT`, `node -e CODE`). */
+  text: string | null;
+}
+
+/** Which options a family of interpreters has, as far as they decide which word is the script. */
+interface Grammar {
+  /** Letters followed by code. */
+  code?: string;
+  /** Letters whose value is the rest of the word, or else the next word. */
+  value?: string;
+  /** Letters whose value is the rest of the word alone. */
+  attached?: string;
+  module?: string;
+  file?: string;
+  longCode?: readonly string[];
+  longValue?: readonly string[];
+  /** Words before the script that are not options (`deno run`). */
+  verbs?: readonly string[];
+}
+
+const NODE: Grammar = {
+  code: 'ep',
+  value: 'rC',
+  longCode: ['--eval', '--print', '--run'],
+  longValue: [
+    ...[
+      '--require',
+      '--import',
+      '--loader',
+      '--experimental-loader',
+      '--conditions',
+      '--title',
+      '--env-file',
+    ],
+    ...['--input-type', '--disable-warning', '--redirect-warnings', '--diagnostic-dir', '--icu-data-dir'],
+    ...['--openssl-config', '--max-http-header-size', '--dns-result-order', '--inspect-port', '--watch-path'],
+  ],
+};
+
+const INTERPRETERS: Readonly<Record<string, Grammar>> = {
+  node: NODE,
+  nodejs: NODE,
+  bun: {
+    code: 'ep',
+    value: 'rc',
+    longCode: ['--eval', '--print'],
+    longValue: ['--preload', '--cwd'],
+    verbs: ['run'],
+  },
+  deno: { value: 'cL', longValue: ['--config', '--import-map', '--lock', '--log-level'], verbs: ['run'] },
+  python: { code: 'c', module: 'm', value: 'WX', longValue: ['--check-hash-based-pycs'] },
+  pypy: { code: 'c', module: 'm', value: 'WX' },
+  perl: { code: 'eE', value: 'I', attached: 'MmxidDCF' },
+  ruby: { code: 'e', value: 'rICE', attached: 'xiFKTW0' },
+  php: { code: 'rBRES', value: 'cdzt', file: 'fF', longCode: ['--run', '--server'], longValue: ['--define'] },
+  lua: { code: 'e', value: 'l' },
+  luajit: { code: 'e', value: 'l' },
+  tclsh: {},
+  expect: { code: 'c' },
+  rscript: { code: 'e' },
+};
+
+/** Options of shells that take the next word: `-euo pipefail`, `+O extglob`, `--rcfile FILE`. */
+const SHELL_VALUE = /^([-+]\w*[oO]|--(rcfile|init-file|init-command))$/;
+
+export function isInterpreter(program: string): boolean {
+  return Object.hasOwn(INTERPRETERS, familyOf(program));
+}
+
+/** Reads an argument list. `comm`, the kernel's name, stands in where a process shows no arguments. */
+export function readInvocation(argv: readonly string[], comm = ''): Invocation {
+  const words = spread(argv);
+  const program = programOf(words[0] ?? '', comm);
+  const plain = { program, script: null, module: null, text: null };
+  if (program === 'busybox' && words.length > 1) return readInvocation(words.slice(1));
+  if (isShell(program)) return { ...plain, kind: 'shell', ...readShell(familyOf(program), words.slice(1)) };
+  const grammar = INTERPRETERS[familyOf(program)];
+  if (!isInterpreter(program) || grammar === undefined) return { ...plain, kind: 'other' };
+  return { ...plain, kind: 'interpreter', ...readOperands(grammar, words.slice(1)) };
+}
+
+function programOf(first: string, comm: string): string {
+  // A login shell's first argument begins with a dash and need not name the shell: `-su`.
+  const named = programName(first || comm);
+  return first.startsWith('-') && isShell(programName(comm)) ? programName(comm) : named;
+}
+
+/** A process that gives itself a title (`npm exec runlock`, `sshd: ann@pts/0`) shows it as one single argument. */
+function spread(argv: readonly string[]): readonly string[] {
+  const [title] = argv;
+  return argv.length === 1 && title !== undefined ? title.split(' ').filter((word) => word !== '') : argv;
+}
+
+type Operands = Pick<Invocation, 'script' | 'module' | 'text'>;
+const NONE: Operands = { script: null, module: null, text: null };
+
+function readShell(family: string, words: readonly string[]): Partial<Operands> {
+  if (family === 'pwsh' || family === 'powershell') return readPowerShell(words);
+  let letters = '';
+  let at = 0;
+  for (; at < words.length; at++) {
+    const word = words[at] ?? '';
+    if (word.startsWith('--command=')) return { text: word.slice('--command='.length) };
+    if (word === '--command') letters += 'c';
+    else if (word.startsWith('-') && !word.startsWith('--')) letters += word;
+    else if (!/^(--|\+)./.test(word)) break;
+    if (SHELL_VALUE.test(word)) at++;
+    if (word === '-') break;
+  }
+  if (words[at] === '--' || words[at] === '-') at++;
+  const operand = words[at] ?? null;
+  // The text of `-c` is the first operand, behind all further options: `bash -c -e TEXT`.
+  if (letters.includes('c')) return { text: operand ?? '' };
+  // With `-s` the operands are arguments of what comes on stdin.
+  return letters.includes('s') ? {} : { script: operand };
+}
+
+function readPowerShell(words: readonly string[]): Partial<Operands> {
+  const at = words.findIndex((word) => /^[-/](c|command|f|file)$/i.test(word));
+  const value = words[at + 1];
+  if (at < 0 || value === undefined) return {};
+  return /^.f/i.test(words[at] ?? '') ? { script: value } : { text: words.slice(at + 1).join(' ') };
+}
+
+function readOperands(grammar: Grammar, words: readonly string[]): Operands {
+  let verbs = grammar.verbs;
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at] ?? '';
+    if (word === '-') return NONE;
+    if (word === '--') return { ...NONE, script: words[at + 1] ?? null };
+    if (word.startsWith('--')) {
+      const name = word.replace(/=.*$/s, '');
+      if (grammar.longCode?.includes(name))
+        return { ...NONE, text: codeOf(word.slice(name.length + 1), words[at + 1]) };
+      if (grammar.longValue?.includes(name) && name === word) at++;
+    } else if (/^[-+]/.test(word)) {
+      const read = readLetters(grammar, word, words[at + 1]);
+      if (typeof read !== 'number') return read;
+      at += read;
+    } else if (verbs?.includes(word)) {
+      verbs = undefined;
+    } else {
+      return { ...NONE, script: word };
+    }
+  }
+  return NONE;
+}
+
+/** One word of single-letter options: what it settles, or how many of the next words belong to it. */
+function readLetters(grammar: Grammar, word: string, next: string | undefined): Operands | number {
+  for (let at = 1; at < word.length; at++) {
+    const letter = word.charAt(at);
+    const rest = word.slice(at + 1);
+    if (grammar.code?.includes(letter)) return { ...NONE, text: codeOf(rest, next) };
+    if (grammar.module?.includes(letter)) return { ...NONE, module: rest || (next ?? null) };
+    if (grammar.file?.includes(letter)) return { ...NONE, script: rest || (next ?? null) };
+    if (grammar.value?.includes(letter)) return rest === '' ? 1 : 0;
+    if (grammar.attached?.includes(letter)) return 0;
+  }
+  return 0;
+}
+
+function codeOf(attached: string, next: string | undefined): string {
+  return attached || (next ?? '');
+}

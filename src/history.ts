@@ -1,0 +1,214 @@
+import { type MarkerItem, markRunning, markUnknown, settleItem, unmark } from './marker.ts';
+import type { ProcessRef } from './record.ts';
+
+/** How a run ended. Success is `finished` alone. */
+export type EndOutcome = 'finished' | 'failed' | 'timedOut' | 'released' | 'interrupted' | 'lost' | 'error';
+
+/** A run began. */
+export interface TakenEvent {
+  readonly event: 'taken';
+  readonly at: string;
+  readonly run: number;
+  readonly item: string | null;
+  readonly job: string | null;
+  readonly pid: number | null;
+  readonly host: string;
+  readonly tokenHash: string | null;
+  readonly tookOver: { readonly run: number | null; readonly reason: string } | null;
+}
+
+/** A run ended; of two ends of one run the first counts. */
+export interface EndedEvent {
+  readonly event: 'ended';
+  readonly outcome: EndOutcome;
+  readonly at: string;
+  readonly run: number;
+  readonly item: string | null;
+  readonly job: string | null;
+  readonly startedAt: string | null;
+  readonly exitCode: number | null;
+  /** The outcome of the item is known, or nothing of it was begun. */
+  readonly settled: boolean;
+  readonly reason: string | null;
+  /** Whether the command itself had said by `finish` how it went. */
+  readonly handedIn: 'finished' | 'failed' | null;
+  /** With `interrupted`: who the holder was, so that it is known when it comes back. */
+  readonly former: Former | null;
+}
+
+/** The identity of a holder whose lock was taken over. */
+export interface Former {
+  readonly processes: readonly ProcessRef[];
+  readonly bootId: string | null;
+  readonly pidNamespace: string | null;
+  readonly tokenHash: string | null;
+  readonly lastKnown: string;
+}
+
+/** A run that did not begin. `run` is the number it had taken when a gate closed, else null. */
+export interface SkippedEvent {
+  readonly event: 'skipped';
+  readonly at: string;
+  readonly run: number | null;
+  readonly item: string | null;
+  readonly job: string | null;
+  readonly pid: number | null;
+  readonly code: number;
+  readonly reason: string;
+}
+
+/** An operator has looked at an item, or dropped it. */
+export interface SettledEvent {
+  readonly event: 'settled';
+  readonly at: string;
+  readonly item: string;
+  readonly as: 'done' | 'notDone' | null;
+  readonly runs: readonly number[];
+}
+
+/** A former holder came back and handed in its result after its lock had been taken over. */
+export interface LateEvent {
+  readonly event: 'late';
+  readonly at: string;
+  readonly run: number;
+  readonly item: string | null;
+  readonly outcome: 'finished' | 'failed';
+}
+
+export type HistoryEvent = TakenEvent | EndedEvent | SkippedEvent | SettledEvent | LateEvent;
+
+export type Outcome = EndOutcome | 'skipped' | 'running';
+
+/** One line of `runlock history`. */
+export interface HistoryRun {
+  readonly run: number | null;
+  readonly item: string | null;
+  readonly job: string | null;
+  readonly outcome: Outcome;
+  readonly startedAt: string;
+  readonly endedAt: string | null;
+  readonly durationMs: number | null;
+  readonly exitCode: number | null;
+  readonly reason: string | null;
+}
+
+/** Reads one line; null for a line that can't be read (torn by a crash, or not ours). */
+export function parseEvent(line: string): HistoryEvent | null {
+  let json: unknown;
+  try {
+    json = JSON.parse(line);
+  } catch {
+    return null;
+  }
+  if (typeof json !== 'object' || json === null) return null;
+  const event = json as Partial<HistoryEvent>;
+  if (typeof event.at !== 'string' || Number.isNaN(Date.parse(event.at))) return null;
+  switch (event.event) {
+    case 'taken':
+    case 'late':
+      return isRun(event.run) ? (event as HistoryEvent) : null;
+    case 'ended':
+      return isRun(event.run) && typeof event.outcome === 'string' ? (event as EndedEvent) : null;
+    case 'skipped':
+      return typeof event.reason === 'string' ? (event as SkippedEvent) : null;
+    case 'settled':
+      return typeof event.item === 'string' ? (event as SettledEvent) : null;
+    default:
+      return null;
+  }
+}
+
+function isRun(run: unknown): run is number {
+  return typeof run === 'number' && Number.isSafeInteger(run) && run > 0;
+}
+
+/** Folds events into runs and skips, in the order in which they began. */
+export function runsOf(events: Iterable<HistoryEvent>): HistoryRun[] {
+  const runs = new Map<number, HistoryRun>();
+  const rows: (number | HistoryRun)[] = [];
+  const put = (run: number, row: HistoryRun) => {
+    if (!runs.has(run)) rows.push(run);
+    runs.set(run, row);
+  };
+  for (const event of events) {
+    switch (event.event) {
+      case 'taken':
+        if (!runs.has(event.run)) put(event.run, began(event));
+        break;
+      case 'ended': {
+        const row = runs.get(event.run);
+        if (row === undefined || row.outcome === 'running') put(event.run, ended(event, row));
+        break;
+      }
+      case 'skipped':
+        rows.push(skipped(event));
+        if (event.run !== null) runs.delete(event.run);
+        break;
+      case 'late': {
+        const row = runs.get(event.run);
+        const note = `handed in a result later (${event.outcome})`;
+        if (row !== undefined) runs.set(event.run, { ...row, reason: row.reason === null ? note : `${row.reason}; ${note}` });
+        break;
+      }
+      case 'settled':
+        break;
+    }
+  }
+  return rows.flatMap((row) => (typeof row === 'number' ? (runs.get(row) ?? []) : row));
+}
+
+function began(event: TakenEvent): HistoryRun {
+  const { run, item, job, at } = event;
+  return { run, item, job, outcome: 'running', startedAt: at, endedAt: null, durationMs: null, exitCode: null, reason: null };
+}
+
+function ended(event: EndedEvent, row: HistoryRun | undefined): HistoryRun {
+  const startedAt = row?.startedAt ?? event.startedAt ?? event.at;
+  // An interrupted run is found later: it worked until its last heartbeat at least.
+  const endedAt = event.former?.lastKnown ?? event.at;
+  return {
+    run: event.run,
+    item: event.item ?? row?.item ?? null,
+    job: event.job ?? row?.job ?? null,
+    outcome: event.outcome,
+    startedAt,
+    endedAt,
+    durationMs: Math.max(0, Date.parse(endedAt) - Date.parse(startedAt)),
+    exitCode: event.exitCode ?? null,
+    reason: event.reason ?? null,
+  };
+}
+
+function skipped(event: SkippedEvent): HistoryRun {
+  const { run, item, job, at, reason } = event;
+  return { run, item, job, outcome: 'skipped', startedAt: at, endedAt: at, durationMs: 0, exitCode: null, reason };
+}
+
+/** Rebuilds the marker from the events: what is running or unknown, and was not settled since. */
+export function markerOf(events: Iterable<HistoryEvent>): MarkerItem[] {
+  let items: readonly MarkerItem[] = [];
+  for (const event of events) {
+    switch (event.event) {
+      case 'taken':
+        items = markRunning(event, event.at)(items);
+        break;
+      case 'ended':
+        items = (event.settled ? settled(event) : markUnknown({ pid: null, ...event }, event.former?.lastKnown ?? event.at))(items);
+        break;
+      case 'skipped':
+        if (event.run !== null) items = unmark(event.run)(items);
+        break;
+      case 'settled':
+        items = settleItem(event.item)(items);
+        break;
+      case 'late':
+        break;
+    }
+  }
+  return [...items];
+}
+
+/** What a settled end does to the marker: a known outcome clears the item, "nothing was begun" only the own mark. */
+export function settled(event: Pick<EndedEvent, 'outcome' | 'item' | 'run'>) {
+  return event.outcome === 'released' || event.outcome === 'error' ? unmark(event.run) : settleItem(event.item, event.run);
+}

@@ -1,0 +1,564 @@
+import type { Clock } from './clock.ts';
+import { RunlockError } from './errors.ts';
+import type { EndedEvent, EndOutcome, Former, HistoryEvent, TakenEvent } from './history.ts';
+import { settled } from './history.ts';
+import { markRunning, markUnknown, settleItem } from './marker.ts';
+import { type HandedIn, holderOf, type LockRecord, type ProcessRef } from './record.ts';
+import { recordText, summaryOf } from './records.ts';
+import {
+  type Claim,
+  type Evidence,
+  isHolder,
+  isOver,
+  isWithin,
+  judge,
+  sameProcess,
+  samePids,
+  showsToken,
+  type Verdict,
+} from './rules.ts';
+import type { Change, Ending, HandedInResult, Sighting, Store, Tie } from './store.ts';
+import { hashToken } from './token.ts';
+import { staleWords } from './words.ts';
+
+/** Finds out about processes; apart from the lock, so that tests can say what they like. */
+export interface Witness {
+  gather(seen: Sighting, reference: string): Promise<Evidence>;
+}
+
+/** A lock, looked at and judged. */
+export interface Look {
+  readonly seen: Sighting;
+  readonly evidence: Evidence;
+  readonly verdict: Verdict;
+}
+
+/** Who will hold the lock, and how. */
+export interface Candidate {
+  readonly record: Omit<LockRecord, 'version' | 'run' | 'tokenHash' | 'acquiredAt'>;
+  readonly token: string;
+  /** The token came from the user, who may have used it before. */
+  readonly chosenToken: boolean;
+  /** Chooses the item under the lock; null: none is left. Undefined: the item is that of `record`. */
+  readonly choose?: (look: Look) => string | null;
+}
+
+export interface TookOver {
+  readonly run: number | null;
+  readonly reason: string;
+}
+
+export type Acquired =
+  | {
+      readonly outcome: 'acquired';
+      readonly record: LockRecord;
+      readonly run: number;
+      readonly tookOver: TookOver | null;
+      readonly tie: Tie | null;
+    }
+  | { readonly outcome: 'held'; readonly look: Look }
+  | { readonly outcome: 'nothingToDo'; readonly run: number; readonly tookOver: TookOver | null };
+
+/** How to wait for a held lock. */
+export interface Waiting {
+  readonly forMs: number;
+  readonly signal: AbortSignal;
+  /** Told again and again what is waited for. */
+  readonly onWait: (look: Look) => void;
+}
+
+/** What became of a `hb`, `finish` or `release`. */
+export type Ended =
+  | { readonly outcome: 'ok'; readonly run: number; readonly record: string | null; readonly handedIn: boolean }
+  | { readonly outcome: 'lost'; readonly run: number | null; readonly record: string | null; readonly look: Look }
+  | { readonly outcome: 'none'; readonly run: number | null }
+  | { readonly outcome: 'notYours'; readonly run: number | null; readonly look: Look };
+
+/** How a run ended, as its supervisor knows it. */
+export interface RunEnd {
+  readonly outcome: EndOutcome;
+  readonly exitCode: number | null;
+  readonly reason: string | null;
+  /** The outcome of the item is known, or nothing was begun. */
+  readonly settled: boolean;
+}
+
+export type SettledAs = 'done' | 'notDone' | null;
+export type Settled =
+  | { readonly outcome: 'settled'; readonly runs: readonly number[] }
+  | { readonly outcome: 'held'; readonly look: Look }
+  | { readonly outcome: 'absent' };
+
+/** How far a heartbeat may be ahead before it is set back: file systems keep times to 2 s at the coarsest. */
+const AHEAD_MS = 5_000;
+
+/** The verbs over one lock in a store. */
+export class Lock {
+  readonly store: Store;
+  readonly #witness: Witness;
+  readonly #clock: Clock;
+
+  constructor(store: Store, witness: Witness, clock: Clock) {
+    this.store = store;
+    this.#witness = witness;
+    this.#clock = clock;
+  }
+
+  /** Who holds it, as everyone may see. Changes nothing. */
+  async look(): Promise<Look> {
+    const seen = await this.store.look();
+    const evidence = await this.#witness.gather(seen, this.store.where);
+    return { seen, evidence, verdict: judge(seen.lock, evidence, seen.now) };
+  }
+
+  /**
+   * Takes a free or stale lock. Of any number that try at once, one gets it.
+   *
+   * @throws RunlockError `usage` if the chosen token is that of the last run
+   */
+  async acquire(candidate: Candidate, waiting: Waiting | null = null): Promise<Acquired> {
+    const tokenHash = await hashToken(candidate.token);
+    const until = waiting === null ? 0 : this.#clock.monotonic() + waiting.forMs;
+    for (let tries = 0; ; tries += 1) {
+      const look = await this.look();
+      if (candidate.chosenToken) refuseUsedToken(look.seen, tokenHash);
+      if (look.verdict.state === 'held') {
+        await this.#calm(look.seen);
+        if (waiting === null || waiting.signal.aborted || this.#clock.monotonic() >= until) return { outcome: 'held', look };
+        waiting.onWait(look);
+        const pause = Math.min(1_000, 100 + 50 * tries) * (0.75 + Math.random() / 2);
+        await this.#clock.sleep(Math.min(pause, Math.max(0, until - this.#clock.monotonic())), waiting.signal);
+        continue;
+      }
+      const taken = await this.#take(candidate, tokenHash, look);
+      if (taken !== null) return taken;
+    }
+  }
+
+  /** Null: what stands there has changed since the look. */
+  async #take(candidate: Candidate, tokenHash: string, look: Look): Promise<Acquired | null> {
+    const { value, tie } = await this.store.transact<Taking | null>((seen) => {
+      // A death isn't undone, so evidence from before still holds, as long as it is about the same record.
+      if (seen.identity !== look.seen.identity) return { value: null, change: null };
+      const verdict = judge(seen.lock, look.evidence, seen.now);
+      if (verdict.state === 'held') return { value: null, change: null };
+      if (candidate.chosenToken) refuseUsedToken(seen, tokenHash);
+      const taking = planTaking(candidate, tokenHash, seen, verdict);
+      return { value: taking, change: taking.change };
+    });
+    if (value === null) return null;
+    const { record, run, tookOver } = value;
+    if (candidate.choose === undefined) return { outcome: 'acquired', record, run, tookOver, tie };
+    return this.#choose(candidate.choose, { record, run, tookOver, tie });
+  }
+
+  /** Chooses the item now that nobody else can, and begins with it. */
+  async #choose(
+    choose: (look: Look) => string | null,
+    taken: { record: LockRecord; run: number; tookOver: TookOver | null; tie: Tie | null },
+  ): Promise<Acquired> {
+    const look = await this.look();
+    const chosen = await this.store.transact<LockRecord | null>((seen) => {
+      const item = choose({ ...look, seen });
+      if (item === null) {
+        const reason = 'no candidate is left';
+        const event = { ...skip(taken.record, 6, reason, iso(seen.now)), run: taken.run };
+        return { value: null, change: { type: 'cancel', run: taken.run, event } };
+      }
+      const record = { ...taken.record, item };
+      return { value: record, change: { type: 'begin', record, begin: beginning(record, iso(seen.now), taken.tookOver) } };
+    });
+    if (chosen.value === null) return { outcome: 'nothingToDo', run: taken.run, tookOver: taken.tookOver };
+    return { outcome: 'acquired', ...taken, record: chosen.value };
+  }
+
+  /** The first who meets a heartbeat from the future sets it to now, so that the hold bounds it. */
+  async #calm(seen: Sighting): Promise<void> {
+    if (seen.lock === null || seen.lock.source !== 'lock' || seen.lock.heartbeatAt <= seen.now + AHEAD_MS) return;
+    await this.store.transact((again) => ({
+      value: null,
+      change: again.identity === seen.identity ? { type: 'calm' } : null,
+    }));
+  }
+
+  /** Writes down a run that did not begin. */
+  async skip(record: Pick<LockRecord, 'item' | 'job' | 'pid'>, code: number, reason: string): Promise<void> {
+    await this.store.append(skip(record, code, reason, iso(this.#clock.now())));
+  }
+
+  /** Refreshes the heartbeat. From inside a `run` it asks only, and tells the watchdog. */
+  async hb(claim: Claim, run: number | null): Promise<Ended> {
+    const found = await this.#find(claim, run);
+    if (found.type !== 'mine') return this.#notMine(found);
+    const { record, look } = found;
+    const number = numberOf(record);
+    if (holderIsOver(record, look.evidence)) return { outcome: 'lost', run: number, record: null, look };
+    if (record.live) {
+      await this.store.ping(number);
+      return { outcome: 'ok', run: number, record: null, handedIn: false };
+    }
+    const beat = await this.store.beat(number, record.tokenHash);
+    if (beat !== 'ok') return { outcome: 'lost', run: number, record: null, look };
+    return { outcome: 'ok', run: number, record: null, handedIn: false };
+  }
+
+  /**
+   * Writes the record, settles the item, frees the lock. From inside a `run` it hands in the result only.
+   *
+   * @param result JSON text as it was handed in, or null
+   */
+  async finish(claim: Claim, run: number | null, result: string | null, how: HandedIn): Promise<Ended> {
+    const found = await this.#find(claim, run);
+    if (found.type !== 'mine') return this.#late(claim, found, run, result, how);
+    const { record, look } = found;
+    if (record.live) {
+      if (!found.is.token && !found.is.within) return { outcome: 'notYours', run: record.run, look };
+      return this.#handIn(record, look, result, how);
+    }
+    if (!found.is.token && !found.is.holder) return this.#late(claim, { type: 'other', look }, run, result, how);
+    return this.#end(record, look, result, { outcome: how, exitCode: null, reason: null, settled: true });
+  }
+
+  /** Frees the lock without a result. `settledItem`: nothing was begun, the item need not stay marked. */
+  async release(claim: Claim, run: number | null, settledItem: boolean): Promise<Ended> {
+    const found = await this.#find(claim, run);
+    if (found.type !== 'mine') return this.#notMine(found);
+    const { record, look } = found;
+    if (record.live) {
+      return found.is.token || found.is.within
+        ? { outcome: 'ok', run: numberOf(record), record: null, handedIn: false }
+        : { outcome: 'notYours', run: record.run, look };
+    }
+    if (!found.is.token && !found.is.holder) return { outcome: 'notYours', run: record.run, look };
+    return this.#end(record, look, undefined, { outcome: 'released', exitCode: null, reason: null, settled: settledItem });
+  }
+
+  /** The supervisor's end of its run. Freed by nobody else. */
+  async endRun(record: LockRecord, end: RunEnd): Promise<{ ended: EndedEvent; path: string; rejected: string | null }> {
+    const run = numberOf(record);
+    const handedIn = await this.store.handedIn(run);
+    const { value } = await this.store.transact((seen) => {
+      const event = endedEvent(record, iso(seen.now), {
+        ...end,
+        handedIn: handedIn.said,
+        settled: end.settled || handedIn.said !== null,
+        outcome: end.outcome === 'finished' && handedIn.said === 'failed' ? 'failed' : end.outcome,
+      });
+      return {
+        value: event,
+        change: { type: 'end', run, ending: endingOf(record, event, recordText(summaryOf(event), handedIn.text), event.at) },
+      };
+    });
+    return { ended: value, path: this.store.recordPath(run), rejected: handedIn.rejected };
+  }
+
+  /** Takes back a run whose command could not begin: the item is as it was. */
+  async cancel(record: LockRecord, outcome: 'error' | 'released', reason: string, exitCode: number | null): Promise<void> {
+    await this.store.transact((seen) => ({
+      value: null,
+      change: {
+        type: 'cancel',
+        run: numberOf(record),
+        event: endedEvent(record, iso(seen.now), { outcome, exitCode, reason, settled: true, handedIn: null }),
+      },
+    }));
+  }
+
+  /** Adds what became known of the run since it was taken. */
+  async amend(record: LockRecord): Promise<void> {
+    await this.store.transact(() => ({ value: null, change: { type: 'amend', record } }));
+  }
+
+  /**
+   * The supervisor's heartbeat. If lock.json was deleted, it is put back, as long as the run is the last one given
+   * out and its end stands nowhere.
+   *
+   * @returns false if the lock is lost
+   */
+  async beatRun(record: LockRecord): Promise<boolean> {
+    const run = numberOf(record);
+    const beat = await this.store.beat(run, record.tokenHash);
+    if (beat !== 'missing') return beat === 'ok';
+    const { value } = await this.store.transact<boolean>((seen) => {
+      const { lock } = seen;
+      const mine = lock !== null && 'record' in lock.content && lock.content.record.run === run && !lock.ended;
+      const still = mine && seen.last?.run === run && !seen.last.ended;
+      return { value: still, change: mine && still && lock.source === 'live' ? { type: 'amend', record } : null };
+    });
+    return value;
+  }
+
+  /** An operator has looked: drops the item from the marker. */
+  async settle(item: string, as: SettledAs): Promise<Settled> {
+    for (;;) {
+      const look = await this.look();
+      const { value } = await this.store.transact<Settled | null>((seen) => {
+        if (seen.identity !== look.seen.identity) return { value: null, change: null };
+        const runs = entriesOf(seen, item);
+        if (runs.length === 0) return { value: { outcome: 'absent' }, change: null };
+        const holder = seen.lock !== null && 'record' in seen.lock.content ? seen.lock.content.record.run : null;
+        const verdict = judge(seen.lock, look.evidence, seen.now);
+        if (verdict.state === 'held' && runs.some((run) => run === holder)) {
+          return { value: { outcome: 'held', look }, change: null };
+        }
+        const event: HistoryEvent = { event: 'settled', at: iso(seen.now), item, as, runs };
+        return { value: { outcome: 'settled', runs }, change: { type: 'settle', marker: settleItem(item), event } };
+      });
+      if (value !== null) return value;
+    }
+  }
+
+  async #handIn(record: LockRecord, look: Look, result: string | null, how: HandedIn): Promise<Ended> {
+    const { value } = await this.store.transact<boolean>((seen) => {
+      const current = seen.lock !== null && 'record' in seen.lock.content && !seen.lock.ended ? seen.lock.content.record : null;
+      if (current === null || current.run !== record.run || current.tokenHash !== record.tokenHash) {
+        return { value: false, change: null };
+      }
+      return { value: true, change: { type: 'handIn', record: { ...current, handedIn: how }, result } };
+    });
+    if (!value) return { outcome: 'lost', run: record.run, record: null, look };
+    return { outcome: 'ok', run: numberOf(record), record: null, handedIn: true };
+  }
+
+  /** Ends the run of an `acquire` holder, if the lock is still its own. `result` undefined: no record. */
+  async #end(record: LockRecord, look: Look, result: string | null | undefined, end: RunEnd): Promise<Ended> {
+    const run = numberOf(record);
+    const { value } = await this.store.transact<boolean>((seen) => {
+      const current = seen.lock !== null && 'record' in seen.lock.content && !seen.lock.ended ? seen.lock.content.record : null;
+      if (current === null || current.run !== record.run || current.tokenHash !== record.tokenHash) {
+        return { value: false, change: null };
+      }
+      const event = endedEvent(record, iso(seen.now), { ...end, handedIn: null });
+      const text = result === undefined ? null : recordText(summaryOf(event), result);
+      return { value: true, change: { type: 'end', run, ending: endingOf(record, event, text, event.at) } };
+    });
+    if (!value) return { outcome: 'lost', run, record: null, look };
+    return { outcome: 'ok', run, record: result === undefined ? null : this.store.recordPath(run), handedIn: false };
+  }
+
+  /** Which lock the claim is about, and what it is to the claim. */
+  async #find(claim: Claim, run: number | null): Promise<Found> {
+    const look = await this.look();
+    const { lock, last } = look.seen;
+    const record = lock !== null && 'record' in lock.content ? lock.content.record : null;
+    const stands = record !== null && lock?.ended === false;
+    if (run !== null && (!stands || record.run !== run)) return this.#earlier(run, last?.run ?? 0, look);
+    if (lock === null || lock.ended) return { type: 'none', run: null };
+    // Without a number it is another tool's lock, and that tool's to free.
+    if (record === null || record.run === null) return { type: 'other', look };
+    const is = {
+      token: showsToken(record, claim),
+      holder: isHolder(record, look.evidence, claim),
+      within: isWithin(record, look.evidence, claim),
+    };
+    return is.token || is.holder || is.within ? { type: 'mine', record, look, is } : { type: 'other', look };
+  }
+
+  /** What became of an earlier run, named by `--run`. */
+  async #earlier(run: number, last: number, look: Look): Promise<Found> {
+    if (run > last) {
+      throw new RunlockError('usage', `--run ${run}: no such run was ever given out, the last one is ${last === 0 ? 'none' : last} (${this.store.where})`);
+    }
+    const { events } = await this.store.events({});
+    const end = events.find((event) => (event.event === 'ended' || event.event === 'skipped') && event.run === run);
+    if (end === undefined || (end.event === 'ended' && (end.outcome === 'interrupted' || end.outcome === 'lost'))) {
+      return { type: 'lost', run, look };
+    }
+    return { type: 'ended', run };
+  }
+
+  #notMine(found: Exclude<Found, { type: 'mine' }>): Ended {
+    switch (found.type) {
+      case 'none':
+        return { outcome: 'none', run: null };
+      case 'ended':
+        return { outcome: 'ok', run: found.run, record: null, handedIn: false };
+      case 'lost':
+        return { outcome: 'lost', run: found.run, record: null, look: found.look };
+      case 'other':
+        return { outcome: 'notYours', run: runOf(found.look), look: found.look };
+    }
+  }
+
+  /** A former holder comes back with a result: it is kept as the record of its own run, once. */
+  async #late(
+    claim: Claim,
+    found: Exclude<Found, { type: 'mine' }>,
+    run: number | null,
+    result: string | null,
+    how: HandedIn,
+  ): Promise<Ended> {
+    if (found.type === 'ended') return this.#notMine(found);
+    const { events } = await this.store.events({});
+    const look = found.type === 'none' ? await this.look() : found.look;
+    const former = events.findLast(
+      (event): event is EndedEvent =>
+        event.event === 'ended' &&
+        event.outcome === 'interrupted' &&
+        (run === null || event.run === run) &&
+        event.former !== null &&
+        wasHolder(event.former, look.evidence, claim),
+    );
+    if (former === undefined) return this.#notMine(found);
+    const { value } = await this.store.transact<string>((seen) => {
+      const at = iso(seen.now);
+      const summary = { ...summaryOf({ ...former, outcome: how, at, settled: false, reason: former.reason, handedIn: how }, true) };
+      const event: HistoryEvent = { event: 'late', at, run: former.run, item: former.item, outcome: how };
+      return {
+        value: this.store.recordPath(former.run),
+        change: { type: 'late', run: former.run, record: recordText(summary, result), event },
+      };
+    });
+    return { outcome: 'lost', run: former.run, record: value, look };
+  }
+}
+
+type Found =
+  | {
+      readonly type: 'mine';
+      readonly record: LockRecord;
+      readonly look: Look;
+      readonly is: { readonly token: boolean; readonly holder: boolean; readonly within: boolean };
+    }
+  | { readonly type: 'other'; readonly look: Look }
+  | { readonly type: 'none'; readonly run: null }
+  | { readonly type: 'ended'; readonly run: number }
+  | { readonly type: 'lost'; readonly run: number; readonly look: Look };
+
+interface Taking {
+  readonly record: LockRecord;
+  readonly run: number;
+  readonly tookOver: TookOver | null;
+  readonly change: Extract<Change, { type: 'take' }>;
+}
+
+function planTaking(candidate: Candidate, tokenHash: string, seen: Sighting, verdict: Verdict): Taking {
+  const at = iso(seen.now);
+  const run = seen.nextRun;
+  const record: LockRecord = { version: 1, ...candidate.record, run, tokenHash, acquiredAt: at };
+  const former = seen.lock !== null && 'record' in seen.lock.content ? seen.lock.content.record : null;
+  const tookOver =
+    verdict.state === 'stale' ? { run: former?.run ?? null, reason: staleWords(verdict.reason, former) } : null;
+  return {
+    record,
+    run,
+    tookOver,
+    change: {
+      type: 'take',
+      seen,
+      record,
+      after: tookOver === null || former === null ? null : interruption(former, seen, tookOver.reason),
+      begin: candidate.choose === undefined ? beginning(record, at, tookOver) : null,
+    },
+  };
+}
+
+function beginning(record: LockRecord, at: string, tookOver: TookOver | null) {
+  const { item, job, pid, host, tokenHash } = record;
+  const event: TakenEvent = { event: 'taken', at, run: numberOf(record), item, job, pid, host: host ?? '', tokenHash, tookOver };
+  return { marker: markRunning(record, at), event };
+}
+
+/** The end of a run that was found dead. What it had been handed in becomes its record, and then it counts as ended. */
+function interruption(former: LockRecord, seen: Sighting, reason: string): Ending | null {
+  if (former.run === null || seen.lock === null) return null;
+  const lastKnown = iso(Math.min(seen.lock.heartbeatAt, seen.now));
+  const identity: Former = {
+    processes: [...former.forks, ...[holderOf(former) ?? former.caller].filter((process) => process !== null)],
+    bootId: former.bootId,
+    pidNamespace: former.pidNamespace,
+    tokenHash: former.tokenHash,
+    lastKnown,
+  };
+  const at = iso(seen.now);
+  const facts = { exitCode: null, reason, settled: false, handedIn: null };
+  const event: EndedEvent = { ...endedEvent(former, at, { outcome: 'interrupted', ...facts }), former: identity };
+  const adopt = (handedIn: HandedInResult) => {
+    const outcome = handedIn.said ?? 'finished';
+    const ended = endedEvent(former, at, {
+      outcome,
+      exitCode: null,
+      reason: `was killed after it had handed in its result (${reason})`,
+      settled: true,
+      handedIn: handedIn.said,
+    });
+    return endingOf(former, ended, recordText(summaryOf(ended), handedIn.text), at);
+  };
+  return { event, marker: markUnknown(former, lastKnown), record: null, adopt: former.live ? adopt : null };
+}
+
+function endedEvent(
+  record: LockRecord,
+  at: string,
+  end: RunEnd & { readonly handedIn: HandedIn | null },
+): EndedEvent {
+  return {
+    event: 'ended',
+    outcome: end.outcome,
+    at,
+    run: numberOf(record),
+    item: record.item,
+    job: record.job,
+    startedAt: record.acquiredAt,
+    exitCode: end.exitCode,
+    settled: end.settled,
+    reason: end.reason,
+    handedIn: end.handedIn,
+    former: null,
+  };
+}
+
+function endingOf(record: LockRecord, event: EndedEvent, text: string | null, lastKnown: string): Ending {
+  const marker = event.settled ? settled(event) : markUnknown(record, lastKnown);
+  return { event, marker, record: text, adopt: null };
+}
+
+function skip(record: Pick<LockRecord, 'item' | 'job' | 'pid'>, code: number, reason: string, at: string) {
+  const { item, job, pid } = record;
+  return { event: 'skipped' as const, at, run: null, item, job, pid, code, reason };
+}
+
+function refuseUsedToken(seen: Sighting, tokenHash: string): void {
+  const held = seen.lock !== null && 'record' in seen.lock.content ? seen.lock.content.record : null;
+  if (seen.last?.tokenHash !== tokenHash && held?.tokenHash !== tokenHash) return;
+  throw new RunlockError(
+    'usage',
+    `--token: this is the token of run ${held?.tokenHash === tokenHash ? held.run : seen.last?.run}; each run needs a new one ($INVOCATION_ID, a build tag)`,
+  );
+}
+
+function entriesOf(seen: Sighting, item: string): number[] {
+  if ('problem' in seen.marker) {
+    throw new RunlockError('corrupt', `the marker current.json can't be read (${seen.marker.problem}): the next acquire rebuilds it from the history`);
+  }
+  return seen.marker.items.filter((entry) => entry.item === item).map((entry) => entry.run);
+}
+
+/** Whether everything the holder consists of is known to be gone: then nobody may keep its lock alive. */
+function holderIsOver(record: LockRecord, evidence: Evidence): boolean {
+  if (record.pid === null || !samePids(record, evidence.here)) return false;
+  const members = [evidence.holder, ...evidence.forks];
+  if (record.live && record.commandPid !== null) members.push(evidence.command);
+  return members.every(isOver);
+}
+
+function wasHolder(former: Former, evidence: Evidence, claim: Claim): boolean {
+  if (former.tokenHash !== null && claim.tokenHash === former.tokenHash) return true;
+  const { here } = evidence;
+  if (former.bootId !== here.bootId || former.pidNamespace !== here.pidNamespace) return false;
+  return former.processes.some((process: ProcessRef) => claim.caller.some((caller) => sameProcess(caller, process)));
+}
+
+function runOf(look: Look): number | null {
+  const { lock } = look.seen;
+  return lock !== null && 'record' in lock.content ? lock.content.record.run : null;
+}
+
+function numberOf(record: LockRecord): number {
+  if (record.run === null) throw new Error('a lock of ours has a run number');
+  return record.run;
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}

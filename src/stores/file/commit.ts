@@ -1,0 +1,228 @@
+import { type EndedEvent, type HistoryEvent, settled } from '../../history.ts';
+import { markUnknown, type MarkerEdit, unmark } from '../../marker.ts';
+import type { LockRecord } from '../../record.ts';
+import type { Change, Ending, LastRun } from '../../store.ts';
+import { type Ownership, remove, Staged } from './files.ts';
+import type { Guard } from './guard.ts';
+import { collectHandedIn, keepRejected } from './handed-in.ts';
+import { appendEvent, findEnd } from './history-file.ts';
+import { endOf } from './last-run.ts';
+import { appendCopy, LiveFileHandle, readCopy, removeLive, sweepLive, touchFile } from './live.ts';
+import { createLockFile, type LockFileSight, readLockFile, removeLockFile, replaceLockFile, withLockFile } from './lock-file.ts';
+import { stageMarker } from './marker-file.ts';
+import { livePath, type LockPaths, recordPath, resultPath } from './paths.ts';
+
+/**
+ * Someone else has changed the lock although we have the guard (a cleaner has removed one of the files), or a
+ * number turned out to be used: look again.
+ */
+export class Collision extends Error {}
+
+/** What a commit works on. */
+export interface Place {
+  readonly paths: LockPaths;
+  readonly guard: Guard;
+  readonly ownership: Ownership;
+  /** The live file of the run that this process supervises. */
+  readonly live: LiveFileHandle | null;
+  readonly markerSetAside: (to: string) => void;
+}
+
+/**
+ * Makes a change in the order in which a kill at any point leaves something that the next one can complete:
+ *
+ *   taking   number ▸ live file ▸ (old run's end) ▸ lock.json ▸ own marker ▸ own history
+ *   ending   record ▸ history ▸ marker ▸ live file unlocked ▸ guard "ended" ▸ lock.json removed ▸ live files removed
+ *
+ * What needs room on the disk is written under temporary names before the first step, so that a full disk
+ * changes nothing.
+ */
+export function commit(place: Place, change: Change, last: LastRun | null, now: number): LiveFileHandle | null {
+  switch (change.type) {
+    case 'take':
+      return take(place, change);
+    case 'begin':
+      // The item may have been chosen only now, under the lock.
+      amend(place, change.record);
+      begin(place, change.begin.marker, change.begin.event);
+      return null;
+    case 'cancel':
+      cancel(place, change.run, last, change.event);
+      return null;
+    case 'amend':
+      amend(place, change.record);
+      return null;
+    case 'end':
+      end(place, change.run, change.ending, last);
+      return null;
+    case 'calm':
+      touchFile(place.paths.lock, now);
+      return null;
+    case 'handIn':
+      handIn(place, change.record, change.result);
+      return null;
+    case 'late':
+      late(place, change.run, change.record, change.event);
+      return null;
+    case 'settle':
+      begin(place, change.marker, change.event);
+      return null;
+  }
+}
+
+function take(place: Place, change: Extract<Change, { type: 'take' }>): LiveFileHandle | null {
+  const { paths, guard, ownership } = place;
+  const { record, seen } = change;
+  const run = numberOf(record);
+  const killed = seen.last !== null && !seen.last.ended;
+  if (killed || change.after !== null) sweepLive(paths, change.after?.event.run ?? null);
+  guard.write({ run, ended: false, tokenHash: record.tokenHash });
+  const live = record.live ? LiveFileHandle.create(paths, record, run, ownership) : null;
+  if (record.live && live === null) throw new Collision();
+  try {
+    if (change.after !== null) finish(place, adopted(place, change.after));
+    const placed = withLockFile(paths.lock, (current) => {
+      if (current === null) return createLockFile(paths.lock, record, ownership);
+      // Only the very lock that was judged stale is replaced; anyone else who stands there came in between.
+      if (current.identity !== seen.identity) return false;
+      replaceLockFile(paths.lock, record, ownership);
+      return true;
+    });
+    if (placed?.value !== true) throw new Collision();
+    if (change.begin !== null) begin(place, change.begin.marker, change.begin.event);
+  } catch (error) {
+    live?.unlock();
+    if (live !== null) removeLive(paths, run);
+    // Nothing but the number stays of a run that could not be taken whole.
+    if (!(error instanceof Collision)) cancel(place, run, { run, ended: false, tokenHash: record.tokenHash }, null);
+    throw error;
+  }
+  if (change.after !== null) removeLive(paths, change.after.event.run);
+  return live;
+}
+
+function numberOf(record: LockRecord): number {
+  if (record.run === null) throw new Error('a run that takes a lock has a number');
+  return record.run;
+}
+
+function runIn(sight: LockFileSight): number | null {
+  return 'record' in sight.content ? sight.content.record.run : null;
+}
+
+function begin(place: Place, marker: MarkerEdit, event: HistoryEvent): void {
+  const staged = stageMarker(place.paths, marker, place.ownership, place.markerSetAside);
+  staged?.put();
+  appendEvent(place.paths, event, place.ownership, { sync: false });
+}
+
+function cancel(place: Place, run: number, last: LastRun | null, event: HistoryEvent | null): void {
+  const { paths, ownership } = place;
+  if (event !== null) appendEvent(paths, event, ownership, { sync: false });
+  try {
+    stageMarker(paths, unmark(run), ownership, place.markerSetAside)?.put();
+  } catch {
+    // No room even for a shorter marker: the mark of a run that never began counts for a while, and that is safe.
+  }
+  clear(place, run, last);
+}
+
+function amend(place: Place, amended: LockRecord): void {
+  const { paths, ownership } = place;
+  const copy = amended.live ? readCopy(paths, numberOf(amended)) : null;
+  // The command may have said how it went already; that stands in the copy only.
+  const handedIn = copy !== null && 'record' in copy.content ? copy.content.record.handedIn : null;
+  const record = { ...amended, handedIn };
+  if (record.live) appendCopy(livePath(paths, numberOf(record)), record);
+  const replaced = withLockFile(paths.lock, (current) => {
+    if (current === null) return createLockFile(paths.lock, record, ownership);
+    if (runIn(current) !== record.run) return false;
+    replaceLockFile(paths.lock, record, ownership);
+    return true;
+  });
+  if (replaced?.value !== true) throw new Collision();
+}
+
+function end(place: Place, run: number, ending: Ending, last: LastRun | null): void {
+  finish(place, ending);
+  clear(place, run, last);
+}
+
+/** Commits the end of a run: record, history, marker. */
+function finish(place: Place, ending: Pick<Ending, 'event' | 'marker' | 'record'>): void {
+  const { paths, ownership } = place;
+  const marker = stageMarker(paths, ending.marker, ownership, place.markerSetAside);
+  let recorded = false;
+  try {
+    if (ending.record !== null) {
+      const file = recordPath(paths, ending.event.run);
+      recorded = Staged.write(file, ending.record, ownership, { sync: true }).createFile({ sync: true });
+      // A record is never overwritten, and what was handed in is not lost: it stands beside the first.
+      if (!recorded) keepRejected(paths, ending.event.run, Buffer.from(ending.record), ownership);
+    }
+    appendEvent(paths, ending.event, ownership, { sync: true });
+  } catch (error) {
+    // Without the history line the end is not told: take the record back, the lock stays as it was.
+    if (recorded) removeLockFile(recordPath(paths, ending.event.run));
+    marker?.discard();
+    throw error;
+  }
+  marker?.put();
+}
+
+function clear(place: Place, run: number, last: LastRun | null): void {
+  const { paths, guard, live } = place;
+  if (live?.path === livePath(paths, run)) live.unlock();
+  if (last?.run === run) guard.write({ ...last, ended: true });
+  // Somebody else changing the file finds there that the run has ended, and removes it.
+  withLockFile(paths.lock, (current) => {
+    if (current !== null && runIn(current) === run) removeLockFile(paths.lock);
+  });
+  removeLive(paths, run);
+}
+
+/** What an interrupted run had been handed becomes its record. */
+function adopted(place: Place, ending: Ending): Pick<Ending, 'event' | 'marker' | 'record'> {
+  if (ending.adopt === null) return ending;
+  const handedIn = collectHandedIn(place.paths, ending.event.run, place.ownership);
+  return handedIn.said === null && handedIn.text === null ? ending : ending.adopt(handedIn);
+}
+
+function handIn(place: Place, record: LockRecord, result: string | null): void {
+  const live = livePath(place.paths, numberOf(record));
+  if (result === null) remove(resultPath(live));
+  else Staged.write(resultPath(live), result, place.ownership, { sync: true }).replaceFile({ sync: true });
+  appendCopy(live, record);
+}
+
+function late(place: Place, run: number, record: string, event: HistoryEvent): void {
+  const file = recordPath(place.paths, run);
+  // Once: a second late finish changes nothing.
+  if (Staged.write(file, record, place.ownership, { sync: true }).createFile({ sync: true })) {
+    appendEvent(place.paths, event, place.ownership, { sync: true });
+  }
+}
+
+/**
+ * Completes the end of a run that a kill has cut short: whoever finds its lock, or its number not ended in the
+ * guard, writes what is missing. The run is not called interrupted.
+ *
+ * @returns the run, or null where there was nothing to complete
+ */
+export function completeEnd(place: Place, last: LastRun | null): number | null {
+  const current = readLockFile(place.paths.lock);
+  const run = current === null ? (last !== null && !last.ended ? last.run : null) : runIn(current);
+  if (run === null) return null;
+  const end = last?.run === run && last.ended ? findEnd(place.paths, run) : endOf(place.paths, run);
+  if (end === null && !(last?.run === run && last.ended)) return null;
+  if (end?.event === 'ended') {
+    if (findEnd(place.paths, run) === null) appendEvent(place.paths, end, place.ownership, { sync: true });
+    stageMarker(place.paths, endedMarker(end), place.ownership, place.markerSetAside)?.put();
+  }
+  clear(place, run, last);
+  return run;
+}
+
+function endedMarker(end: EndedEvent): MarkerEdit {
+  return end.settled ? settled(end) : markUnknown({ pid: null, ...end }, end.former?.lastKnown ?? end.at);
+}

@@ -1,0 +1,90 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { ioError, RunlockError, systemCode } from '../../errors.ts';
+import { makeDirectory, ownershipOf } from './files.ts';
+import { lockDirectory, type LockPaths } from './paths.ts';
+
+/**
+ * Mounts on which a kernel lock, though granted, does not keep out another machine, by statfs(2)'s type.
+ * Numbers from linux/magic.h and the file systems' own sources.
+ */
+const SHARED_MOUNTS = new Map<number, string>([
+  [0x6969, 'NFS'],
+  [0x517b, 'SMB'],
+  [0xff534d42, 'CIFS'],
+  [0xfe534d42, 'SMB2'],
+  [0x65735546, 'FUSE'],
+  [0x01021997, '9p'],
+  [0x5346414f, 'AFS'],
+  [0x6b414653, 'AFS'],
+  [0x00c36400, 'Ceph'],
+  [0x47504653, 'GPFS'],
+  [0x0bd00bd0, 'Lustre'],
+  [0x7461636f, 'OCFS2'],
+  [0x01161970, 'GFS2'],
+  [0x786f4256, 'vboxsf'],
+  [0x73757245, 'Coda'],
+  [0x564c, 'NCP'],
+]);
+
+/**
+ * Looks whether the state directory is there. For who only reads: a directory that nobody has made yet holds no
+ * lock, but a missing parent is more likely a wrong path.
+ *
+ * @throws RunlockError `io`
+ */
+export function isThere(base: string): boolean {
+  try {
+    if (fs.statSync(base).isDirectory()) return true;
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT') throw ioError('open the state directory', base, error);
+    try {
+      fs.statSync(path.dirname(base));
+    } catch (cause) {
+      throw ioError('open the parent of the state directory', base, cause);
+    }
+    return false;
+  }
+  throw new RunlockError('corrupt', `the state directory ${base} is not a directory`, { path: base });
+}
+
+/**
+ * Makes what a taker needs: the state directory (not its parents: a wrong path would go unnoticed), the named
+ * lock's directory, and the folders in it.
+ *
+ * @returns whether the state directory was made
+ */
+export function makeLockDirectory(base: string, folder: string | null, paths: LockPaths): boolean {
+  const made = !isThere(base) && makeBase(base);
+  const ownership = ownershipOf(base);
+  if (folder !== null) {
+    makeDirectory(path.dirname(lockDirectory(base, folder)), ownership);
+    makeDirectory(paths.dir, ownership);
+  }
+  for (const dir of [paths.liveDir, paths.historyDir, paths.recordsDir]) {
+    if (!fs.existsSync(dir)) makeDirectory(dir, ownership);
+  }
+  return made;
+}
+
+function makeBase(base: string): boolean {
+  try {
+    fs.mkdirSync(base);
+    return true;
+  } catch (error) {
+    if (systemCode(error) === 'EEXIST') return false;
+    throw ioError('make the state directory', base, error);
+  }
+}
+
+/** @throws RunlockError `noKernelLock` on a mount that other machines may write to */
+export function refuseSharedMount(base: string): void {
+  const kind = SHARED_MOUNTS.get(fs.statfsSync(base).type >>> 0);
+  if (kind === undefined || process.platform !== 'linux') return;
+  throw new RunlockError(
+    'noKernelLock',
+    `the state directory ${base} is on a ${kind} mount, where a lock can't be seen from another machine: use a local disk, ` +
+      'or say "singleMachine": true in runlock.json if this machine alone uses it',
+    { path: base },
+  );
+}

@@ -1,0 +1,245 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { ioError, RunlockError, systemCode } from '../../errors.ts';
+
+const { O_RDONLY, O_RDWR, O_WRONLY, O_APPEND, O_CREAT, O_EXCL } = fs.constants;
+// Windows has neither; a link is looked for there before the file is opened.
+const O_NOFOLLOW = fs.constants.O_NOFOLLOW ?? 0;
+const O_NONBLOCK = fs.constants.O_NONBLOCK ?? 0;
+
+/** The read and write bits and the owner that files of a directory get. */
+export interface Ownership {
+  readonly mode: number;
+  /** Set only for root, whose files would otherwise shut the directory's owner out. */
+  readonly owner: { readonly uid: number; readonly gid: number } | null;
+}
+
+export function ownershipOf(dir: string): Ownership {
+  const stat = fs.statSync(dir);
+  const root = process.geteuid?.() === 0;
+  return { mode: stat.mode & 0o777, owner: root ? { uid: stat.uid, gid: stat.gid } : null };
+}
+
+/**
+ * Opens a state file that must be a plain one. Never follows a link and never waits for the other end of a FIFO.
+ *
+ * @returns null if there is none
+ * @throws RunlockError `corrupt` for a link or anything but a file, `io` if the system refuses
+ */
+export function openPlain(file: string, access: 'read' | 'write' | 'append'): number | null {
+  const flags = { read: O_RDONLY, write: O_RDWR, append: O_WRONLY | O_APPEND }[access];
+  try {
+    if (O_NOFOLLOW === 0 && fs.lstatSync(file).isSymbolicLink()) throw notPlain(file, 'a symbolic link');
+    const fd = fs.openSync(file, flags | O_NOFOLLOW | O_NONBLOCK);
+    return plainOrClose(fd, file);
+  } catch (error) {
+    if (error instanceof RunlockError) throw error;
+    const code = systemCode(error);
+    if (code === 'ENOENT') return null;
+    if (code === 'ELOOP') throw notPlain(file, 'a symbolic link');
+    if (code === 'EISDIR') throw notPlain(file, 'a directory');
+    if (code === 'ENXIO') throw notPlain(file, 'a FIFO or socket');
+    throw refused('open', file, error);
+  }
+}
+
+/** Opens a plain state file, and makes it with the directory's bits and owner if there is none. */
+export function openOrCreate(file: string, access: 'write' | 'append', ownership: Ownership): number {
+  for (;;) {
+    const fd = openPlain(file, access) ?? create(file, access, ownership);
+    if (fd !== null) return fd;
+  }
+}
+
+function create(file: string, access: 'write' | 'append', ownership: Ownership): number | null {
+  const flags = (access === 'write' ? O_RDWR : O_WRONLY | O_APPEND) | O_CREAT | O_EXCL;
+  try {
+    const fd = fs.openSync(file, flags, 0o600);
+    own(fd, ownership);
+    return fd;
+  } catch (error) {
+    if (systemCode(error) === 'EEXIST') return null;
+    throw refused('create', file, error);
+  }
+}
+
+function plainOrClose(fd: number, file: string): number {
+  const stat = fs.fstatSync(fd);
+  if (stat.isFile()) return fd;
+  fs.closeSync(fd);
+  throw notPlain(file, stat.isDirectory() ? 'a directory' : 'no regular file');
+}
+
+function notPlain(file: string, what: string): RunlockError {
+  return new RunlockError('corrupt', `${file} must be a plain file, but is ${what}: move it away`, { path: file });
+}
+
+/** An I/O error that, where permission is missing, also says whose the file is. */
+function refused(doing: string, file: string, error: unknown): RunlockError {
+  const plain = ioError(doing, file, error);
+  if (systemCode(error) !== 'EACCES' && systemCode(error) !== 'EPERM') return plain;
+  const whose = [file, path.dirname(file)].map(describeOwner).filter((text) => text !== '');
+  return new RunlockError('io', `${plain.message}${whose.length > 0 ? ` (${whose.join('; ')})` : ''}`, { path: file, cause: error });
+}
+
+function describeOwner(file: string): string {
+  try {
+    const stat = fs.lstatSync(file);
+    return `${file} belongs to user ${stat.uid}, mode ${(stat.mode & 0o7777).toString(8).padStart(4, '0')}`;
+  } catch {
+    return '';
+  }
+}
+
+function own(fd: number, ownership: Ownership): void {
+  fs.fchmodSync(fd, ownership.mode & 0o666);
+  if (ownership.owner !== null) fs.fchownSync(fd, ownership.owner.uid, ownership.owner.gid);
+}
+
+/** Makes one directory with its parent's bits and owner; the parent must be there. */
+export function makeDirectory(dir: string, ownership: Ownership): void {
+  try {
+    fs.mkdirSync(dir, 0o700);
+  } catch (error) {
+    if (systemCode(error) === 'EEXIST') return;
+    throw refused('make the directory', dir, error);
+  }
+  fs.chmodSync(dir, ownership.mode);
+  if (ownership.owner !== null) fs.chownSync(dir, ownership.owner.uid, ownership.owner.gid);
+}
+
+/** Reads a whole open file as bytes, or null if it is larger than `max`. */
+export function readAll(fd: number, max: number): Buffer | null {
+  const { size } = fs.fstatSync(fd);
+  if (size > max) return null;
+  const buffer = Buffer.alloc(size);
+  let length = 0;
+  while (length < size) {
+    const count = fs.readSync(fd, buffer, length, size - length, length);
+    if (count === 0) break;
+    length += count;
+  }
+  return buffer.subarray(0, length);
+}
+
+/** Writes all of it: one call may write a part and report success, on a nearly full disk above all. */
+export function writeAll(fd: number, bytes: Uint8Array, position: number | null): void {
+  let done = 0;
+  while (done < bytes.length) {
+    const at = position === null ? null : position + done;
+    done += fs.writeSync(fd, bytes, done, bytes.length - done, at);
+  }
+}
+
+/** Makes names in a directory survive a power cut. Windows can't open a directory for that, and needs not. */
+export function syncDirectory(dir: string): void {
+  if (process.platform === 'win32') return;
+  const fd = fs.openSync(dir, O_RDONLY);
+  try {
+    fs.fsyncSync(fd);
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+/** Whether a path still names the file that a descriptor has open. */
+export function isSameFile(fd: number, file: string): boolean {
+  try {
+    const open = fs.fstatSync(fd, { bigint: true });
+    const named = fs.lstatSync(file, { bigint: true });
+    return open.ino === named.ino && open.dev === named.dev;
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return false;
+    throw ioError('look at', file, error);
+  }
+}
+
+/** Sets the modification time of an open file to now. */
+export function touch(fd: number, now: number): void {
+  try {
+    fs.futimesSync(fd, now / 1000, now / 1000);
+  } catch (error) {
+    if (systemCode(error) !== 'EPERM') throw error;
+    // Who may write but does not own it: cutting to the same length refreshes the time as well.
+    fs.ftruncateSync(fd, fs.fstatSync(fd).size);
+  }
+}
+
+export function remove(file: string): void {
+  try {
+    fs.unlinkSync(file);
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT') throw refused('remove', file, error);
+  }
+}
+
+/** The end of every temporary name, by which one that a kill left is known. */
+export const TEMPORARY = '.tmp';
+
+/** A name beside a file. Need not be secret, and O_EXCL sees to a clash: node:crypto would cost 2 ms to load. */
+export function temporaryName(file: string): string {
+  return `${file}.${process.pid}${Math.random().toString(36).slice(1)}${TEMPORARY}`;
+}
+
+/** A file written whole under a temporary name, to be put in place at one stroke. */
+export class Staged {
+  readonly #file: string;
+  readonly #temporary: string;
+  #there = true;
+
+  private constructor(file: string, temporary: string) {
+    this.#file = file;
+    this.#temporary = temporary;
+  }
+
+  /** @throws RunlockError `io`; nothing is left behind then */
+  static write(file: string, content: string | Uint8Array, ownership: Ownership, options: { sync: boolean }): Staged {
+    const temporary = temporaryName(file);
+    const staged = new Staged(file, temporary);
+    try {
+      const fd = fs.openSync(temporary, O_WRONLY | O_CREAT | O_EXCL, 0o600);
+      try {
+        own(fd, ownership);
+        writeAll(fd, typeof content === 'string' ? Buffer.from(content) : content, null);
+        if (options.sync) fs.fsyncSync(fd);
+      } finally {
+        fs.closeSync(fd);
+      }
+      return staged;
+    } catch (error) {
+      staged.discard();
+      throw refused('write', file, error);
+    }
+  }
+
+  /** Puts it in place if nothing has that name. Returns false if something has. */
+  createFile(options: { sync: boolean }): boolean {
+    try {
+      fs.linkSync(this.#temporary, this.#file);
+    } catch (error) {
+      if (systemCode(error) === 'EEXIST') return false;
+      throw refused('create', this.#file, error);
+    } finally {
+      this.discard();
+    }
+    if (options.sync) syncDirectory(path.dirname(this.#file));
+    return true;
+  }
+
+  /** Puts it in place of what has that name. */
+  replaceFile(options: { sync: boolean }): void {
+    try {
+      fs.renameSync(this.#temporary, this.#file);
+      this.#there = false;
+    } catch (error) {
+      throw refused('replace', this.#file, error);
+    }
+    if (options.sync) syncDirectory(path.dirname(this.#file));
+  }
+
+  discard(): void {
+    if (!this.#there) return;
+    this.#there = false;
+    fs.rmSync(this.#temporary, { force: true });
+  }
+}

@@ -1,0 +1,123 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { RunlockError } from '../../errors.ts';
+import { type HistoryEvent, parseEvent } from '../../history.ts';
+import type { EventQuery } from '../../store.ts';
+import { openOrCreate, openPlain, type Ownership, readAll, syncDirectory, writeAll } from './files.ts';
+import { listNames } from './live.ts';
+import type { LockPaths } from './paths.ts';
+
+const MONTH = /^\d{4}-\d{2}\.jsonl$/;
+const MAX_BYTES = 1 << 30;
+
+/**
+ * Appends one line to the file of its month (UTC). A line that a power cut has torn stays as it is: a new one is
+ * begun after it.
+ *
+ * @throws RunlockError `io`; nothing of the line stands there then
+ */
+export function appendEvent(paths: LockPaths, event: HistoryEvent, ownership: Ownership, options: { sync: boolean }): void {
+  const file = path.join(paths.historyDir, `${event.at.slice(0, 7)}.jsonl`);
+  const fd = openOrCreate(file, 'append', ownership);
+  try {
+    const { size } = fs.fstatSync(fd);
+    const line = Buffer.from(`${endsInLine(file, size) ? '' : '\n'}${JSON.stringify(event)}\n`);
+    try {
+      writeAll(fd, line, null);
+      if (options.sync) fs.fsyncSync(fd);
+    } catch (error) {
+      takeBack(fd, size, line);
+      throw error;
+    }
+  } catch (cause) {
+    if (cause instanceof RunlockError) throw cause;
+    throw new RunlockError('io', `could not append to ${file}: ${cause instanceof Error ? cause.message : cause}`, { path: file, cause });
+  } finally {
+    fs.closeSync(fd);
+  }
+  if (options.sync) syncDirectory(paths.historyDir);
+}
+
+/** On a full disk a part of the line may have been written. Taken back only if nobody has appended since. */
+function takeBack(fd: number, before: number, line: Buffer): void {
+  const written = fs.fstatSync(fd).size - before;
+  if (written > 0 && written <= line.length) fs.ftruncateSync(fd, before);
+}
+
+function endsInLine(file: string, size: number): boolean {
+  if (size === 0) return true;
+  const fd = openPlain(file, 'read');
+  if (fd === null) return true;
+  try {
+    const last = Buffer.alloc(1);
+    return fs.readSync(fd, last, 0, 1, size - 1) === 1 && last[0] === 0x0a;
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+/** Reads the history, oldest first. Lines that can't be read are counted. */
+export function readEvents(paths: LockPaths, query: EventQuery): { events: HistoryEvent[]; torn: number } {
+  const from = query.since === undefined ? '' : new Date(query.since).toISOString().slice(0, 7);
+  const events: HistoryEvent[] = [];
+  let torn = 0;
+  for (const name of monthNames(paths)) {
+    if (name.slice(0, 7) < from) continue;
+    for (const line of readFile(path.join(paths.historyDir, name)).split('\n')) {
+      if (line === '') continue;
+      const event = parseEvent(line);
+      if (event === null) torn += 1;
+      else events.push(event);
+    }
+  }
+  return { events, torn };
+}
+
+/**
+ * Looks backward for the end of a run, no further than its beginning.
+ *
+ * @param maxBytes how much of the newest file to read: a look must be quick, a taker reads all
+ */
+export function findEnd(paths: LockPaths, run: number, maxBytes = Infinity): HistoryEvent | null {
+  for (const name of monthNames(paths).reverse()) {
+    const text = readTail(path.join(paths.historyDir, name), maxBytes);
+    let end: HistoryEvent | null = null;
+    for (const line of text.split('\n').reverse()) {
+      if (!line.includes(`"run":${run},`)) continue;
+      const event = parseEvent(line);
+      if (event === null || !('run' in event) || event.run !== run) continue;
+      if (event.event === 'ended' || event.event === 'skipped') end = event;
+      if (event.event === 'taken') return end;
+    }
+    if (end !== null || maxBytes !== Infinity) return end;
+  }
+  return null;
+}
+
+function monthNames(paths: LockPaths): string[] {
+  return listNames(paths.historyDir)
+    .filter((name) => MONTH.test(name))
+    .sort();
+}
+
+function readFile(file: string): string {
+  return readTail(file, Infinity);
+}
+
+function readTail(file: string, maxBytes: number): string {
+  const fd = openPlain(file, 'read');
+  if (fd === null) return '';
+  try {
+    const { size } = fs.fstatSync(fd);
+    if (size <= maxBytes) {
+      const bytes = readAll(fd, MAX_BYTES);
+      if (bytes === null) throw new RunlockError('corrupt', `${file} is larger than ${MAX_BYTES} bytes: move it away`, { path: file });
+      return bytes.toString('utf8');
+    }
+    const tail = Buffer.alloc(maxBytes);
+    const count = fs.readSync(fd, tail, 0, maxBytes, size - maxBytes);
+    return tail.subarray(0, count).toString('utf8');
+  } finally {
+    fs.closeSync(fd);
+  }
+}

@@ -1,0 +1,155 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { systemCode } from '../../errors.ts';
+import { type LockRecord, parseRecord, serializeRecord } from '../../record.ts';
+import type { LiveFile, LockSight } from '../../rules.ts';
+import { openPlain, type Ownership, readAll, remove, TEMPORARY, temporaryName, touch, writeAll } from './files.ts';
+import { tryLock, unlock } from './kernel-lock.ts';
+import { livePath, type LockPaths, pingPath, resultPath } from './paths.ts';
+
+/** More than a lock can hold, a few times over: lines are appended. */
+const MAX_BYTES = 1 << 20;
+
+/** The live file of the run that this process supervises: locked from before it has its name. */
+export class LiveFileHandle {
+  readonly descriptor: number;
+  readonly path: string;
+
+  private constructor(descriptor: number, file: string) {
+    this.descriptor = descriptor;
+    this.path = file;
+  }
+
+  /**
+   * Makes, locks and fills `live/<run>`, in this order and under another name, so that nobody ever sees it
+   * unlocked.
+   *
+   * @returns null if a run of that number has left one
+   */
+  static create(paths: LockPaths, record: LockRecord, run: number, ownership: Ownership): LiveFileHandle | null {
+    const file = livePath(paths, run);
+    const temporary = temporaryName(file);
+    const fd = fs.openSync(temporary, fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL, 0o600);
+    try {
+      fs.fchmodSync(fd, ownership.mode & 0o666);
+      if (ownership.owner !== null) fs.fchownSync(fd, ownership.owner.uid, ownership.owner.gid);
+      tryLock(fd, 'exclusive', temporary);
+      writeAll(fd, Buffer.from(`${serializeRecord(record)}\n`), null);
+      try {
+        fs.linkSync(temporary, file);
+      } catch (error) {
+        if (systemCode(error) !== 'EEXIST') throw error;
+        fs.closeSync(fd);
+        return null;
+      }
+      return new LiveFileHandle(fd, file);
+    } catch (error) {
+      fs.closeSync(fd);
+      throw error;
+    } finally {
+      fs.rmSync(temporary, { force: true });
+    }
+  }
+
+  /** Frees the lock although daemons that the command left behind have the descriptor. */
+  unlock(): void {
+    unlock(this.descriptor);
+    fs.closeSync(this.descriptor);
+  }
+}
+
+/** Appends a fuller copy of the lock; the last whole line counts. */
+export function appendCopy(file: string, record: LockRecord): void {
+  const fd = openPlain(file, 'append');
+  if (fd === null) return;
+  try {
+    // A line end first: an earlier append may have been cut by a full disk.
+    writeAll(fd, Buffer.from(`\n${serializeRecord(record)}\n`), null);
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+/** The copy of the lock in `live/<run>`, or null where there is none. */
+export function readCopy(paths: LockPaths, run: number): Omit<LockSight, 'ended'> | null {
+  const file = livePath(paths, run);
+  const fd = openPlain(file, 'read');
+  if (fd === null) return null;
+  try {
+    const heartbeatAt = fs.fstatSync(fd).mtimeMs;
+    const lines = (readAll(fd, MAX_BYTES)?.toString('utf8') ?? '').split('\n').reverse();
+    for (const line of lines) {
+      if (line === '') continue;
+      const parsed = parseRecord(line, file);
+      if (parsed.type === 'record') return { content: { record: parsed.record }, heartbeatAt, source: 'live' };
+    }
+    return { content: { problem: `${file} has no whole line` }, heartbeatAt, source: 'live' };
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+/**
+ * Whether the tree of a run has its live file locked. Asked with a shared lock, and without making the file: an
+ * exclusive probe would be taken for a holder by others who look at the same moment.
+ */
+export function probe(paths: LockPaths, run: number): LiveFile {
+  const file = livePath(paths, run);
+  let fd: number | null;
+  try {
+    fd = openPlain(file, 'read');
+  } catch {
+    return 'unknown';
+  }
+  if (fd === null) return 'unknown';
+  try {
+    return tryLock(fd, 'shared', file) ? 'unlocked' : 'locked';
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+export function touchFile(file: string, now: number): void {
+  const fd = openPlain(file, 'write');
+  if (fd === null) return;
+  try {
+    touch(fd, now);
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+/** Removes what a run that is over has in `live/`. */
+export function removeLive(paths: LockPaths, run: number): void {
+  const file = livePath(paths, run);
+  for (const name of [file, resultPath(file), pingPath(file)]) remove(name);
+}
+
+/**
+ * Removes what killed commands left: temporary files, and live files of runs that never came to hold the lock.
+ * Only under the guard, where nobody else is writing one.
+ *
+ * @param keep the run whose lock is being taken over
+ */
+export function sweepLive(paths: LockPaths, keep: number | null): void {
+  for (const dir of [paths.dir, paths.liveDir, paths.recordsDir]) {
+    for (const name of listNames(dir)) {
+      if (name.endsWith(TEMPORARY)) fs.rmSync(path.join(dir, name), { force: true });
+    }
+  }
+  for (const name of listNames(paths.liveDir)) {
+    const run = Number(name);
+    if (Number.isSafeInteger(run) && run !== keep && probe(paths, run) === 'unlocked') removeLive(paths, run);
+  }
+}
+
+/** The names in a directory; none if there is no such directory. */
+export function listNames(dir: string): string[] {
+  try {
+    return fs.readdirSync(dir);
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
