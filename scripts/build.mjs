@@ -17,8 +17,13 @@ await build({
   platform: 'node',
   format: 'cjs',
   target: 'node20.19',
-  banner: { js: '#!/usr/bin/env node' },
-  define: { RUNLOCK_VERSION: JSON.stringify(version), 'import.meta.filename': '__filename' },
+  banner: { js: `#!/usr/bin/env node\nconst bundleUrl=require('node:url').pathToFileURL(__filename).href;` },
+  define: {
+    RUNLOCK_VERSION: JSON.stringify(version),
+    // What an ES module knows of its own place.
+    'import.meta.filename': '__filename',
+    'import.meta.url': 'bundleUrl',
+  },
   // Packages that bring files of their own (a compiled addon, translations, a Windows helper) stay outside.
   external: ['fs-native-extensions', 'yargs', 'ps-list'],
   minifySyntax: true,

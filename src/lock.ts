@@ -41,6 +41,8 @@ export interface Candidate {
   readonly chosenToken: boolean;
   /** Chooses the item under the lock; null: none is left. Undefined: the item is that of `record`. */
   readonly choose?: (look: Look) => string | null;
+  /** May make a held lock free, by ending what is overdue; tells whether to look again. */
+  readonly makeRoom?: (look: Look) => Promise<boolean>;
 }
 
 export interface TookOver {
@@ -124,14 +126,24 @@ export class Lock {
       if (candidate.chosenToken) refuseUsedToken(look.seen, tokenHash);
       if (look.verdict.state === 'held') {
         await this.#calm(look.seen);
+        if (await candidate.makeRoom?.(look)) continue;
         if (waiting === null || waiting.signal.aborted || this.#clock.monotonic() >= until) return { outcome: 'held', look };
         waiting.onWait(look);
         const pause = Math.min(1_000, 100 + 50 * tries) * (0.75 + Math.random() / 2);
-        await this.#clock.sleep(Math.min(pause, Math.max(0, until - this.#clock.monotonic())), waiting.signal);
+        await this.#pause(Math.min(pause, Math.max(0, until - this.#clock.monotonic())), waiting.signal);
         continue;
       }
       const taken = await this.#take(candidate, tokenHash, look);
       if (taken !== null) return taken;
+    }
+  }
+
+  /** Sleeps, but not on when the waiting is called off. */
+  async #pause(ms: number, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#clock.sleep(ms, signal);
+    } catch (error) {
+      if (!signal.aborted) throw error;
     }
   }
 
@@ -231,6 +243,14 @@ export class Lock {
     }
     if (!found.is.token && !found.is.holder) return { outcome: 'notYours', run: record.run, look };
     return this.#end(record, look, undefined, { outcome: 'released', exitCode: null, reason: null, settled: settledItem });
+  }
+
+  /** The number of the run that `finish` would end for this claim; null where there is none. */
+  async ownRun(claim: Claim, run: number | null): Promise<number | null> {
+    const found = await this.#find(claim, run);
+    if (found.type !== 'mine') return null;
+    const { record, is } = found;
+    return is.token || (record.live ? is.within : is.holder) ? record.run : null;
   }
 
   /** The supervisor's end of its run. Freed by nobody else. */

@@ -137,4 +137,8 @@ export interface Store {
   events(query: EventQuery): Promise<{ events: HistoryEvent[]; torn: number }>;
   /** Where the record of a run is, or would be. */
   recordPath(run: number): string;
+  /** Where the live file of a run is, or would be. */
+  livePath(run: number): string;
+  /** Unties the run that this process supervises although its end could not be written: the next taker ends it. */
+  letGo(): void;
 }

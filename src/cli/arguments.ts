@@ -1,6 +1,6 @@
 import parse from 'yargs-parser';
 import { RunlockError } from '../errors.ts';
-import { guess } from '../guess.ts';
+import { nearest } from '../guess.ts';
 import { printable } from '../printable.ts';
 import { COMMON, type CommandSpec } from './spec.ts';
 
@@ -78,10 +78,9 @@ export function parseArguments(command: string, spec: CommandSpec, argv: readonl
 }
 
 function unknown(command: string, name: string, known: readonly string[]): RunlockError {
-  return new RunlockError(
-    'usage',
-    `runlock ${command} has no option ${printable(spelt(name), 60)}${guess(name, known, spelt)}: see runlock ${command} --help`,
-  );
+  const near = nearest(name, known);
+  const hint = near === null ? `see runlock ${command} --help` : `did you mean ${spelt(near)}?`;
+  return new RunlockError('usage', `runlock ${command} has no option ${printable(spelt(name), 60)}: ${hint}`);
 }
 
 function spelt(name: string): string {

@@ -206,6 +206,15 @@ export class FileStore implements Store {
     return recordPath(this.#paths, run);
   }
 
+  livePath(run: number): string {
+    return livePath(this.#paths, run);
+  }
+
+  letGo(): void {
+    this.#live?.unlock();
+    this.#live = null;
+  }
+
   /** Gives every error of the system a path and a code of ours. */
   #guarded<T>(doing: string, act: () => T): T {
     try {

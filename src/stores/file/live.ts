@@ -14,6 +14,7 @@ const MAX_BYTES = 1 << 20;
 export class LiveFileHandle {
   readonly descriptor: number;
   readonly path: string;
+  #open = true;
 
   private constructor(descriptor: number, file: string) {
     this.descriptor = descriptor;
@@ -53,6 +54,8 @@ export class LiveFileHandle {
 
   /** Frees the lock although daemons that the command left behind have the descriptor. */
   unlock(): void {
+    if (!this.#open) return;
+    this.#open = false;
     unlock(this.descriptor);
     fs.closeSync(this.descriptor);
   }

@@ -1,0 +1,141 @@
+import { parseDuration, systemClock } from '../../clock.ts';
+import { RunlockError } from '../../errors.ts';
+import type { Acquired, Look } from '../../lock.ts';
+import { asciiJson } from '../../printable.ts';
+import { redactArgv } from '../../redact.ts';
+import { freeDescriptor } from '../../run/descriptor.ts';
+import { endOverdue } from '../../run/overdue.ts';
+import { Signals } from '../../run/signals.ts';
+import { signalCode } from '../../run/command.ts';
+import { supervise } from '../../run/supervisor.ts';
+import { newToken } from '../../token.ts';
+import type { Arguments } from '../arguments.ts';
+import { EXIT, exitCodeOf } from '../exit-codes.ts';
+import { draftRecord, readHold, withSupervisor } from '../holder.ts';
+import { parseExitCode } from '../numbers.ts';
+import { errorJson, statusJson } from '../output.ts';
+import { reportHeld } from '../skip.ts';
+import { say } from '../streams.ts';
+import { clearWaiting, readChoice, readWaiting, sayTookOver } from '../taking.ts';
+import { findTargetToTake, type Target } from '../target.ts';
+
+/** What `--json` tells on the last line of stderr: stdout is the command's own. */
+interface RunReport {
+  readonly outcome: string;
+  readonly run: number | null;
+  readonly item: string | null;
+  readonly durationMs: number;
+  readonly heldBy?: object;
+}
+
+export async function main(args: Arguments): Promise<number> {
+  const signals = new Signals();
+  const json = args.flag('json');
+  try {
+    return await start(args, signals, (report, exitCode) => {
+      if (json) say(asciiJson({ heldBy: null, gates: [], ...report, exitCode }));
+      return exitCode;
+    });
+  } catch (error) {
+    if (json && error instanceof RunlockError) {
+      say(`runlock: ${error.message}`);
+      say(asciiJson({ outcome: 'error', run: null, item: null, exitCode: EXIT.runFailed, durationMs: 0, ...errorJson(error) }));
+      return exitCodeOf(error) === 0 ? EXIT.ok : EXIT.runFailed;
+    }
+    throw error;
+  }
+}
+
+type Report = (report: RunReport, exitCode: number) => number;
+
+async function start(args: Arguments, signals: Signals, report: Report): Promise<number> {
+  const argv = args.operands;
+  if (argv.length === 0) throw new RunlockError('usage', 'runlock run: expected a command: runlock run [OPTION…] [--] CMD [ARG…]');
+  if (argv[0] === '') throw new RunlockError('usage', 'runlock run: expected a command, got an empty text');
+  const skipCode = args.text('skip-code');
+  const skipped = skipCode === undefined ? null : parseExitCode(skipCode, '--skip-code');
+  const target = findTargetToTake(args);
+  const { settings } = target;
+  const limits = {
+    timeoutMs: readDuration(args, 'timeout') ?? settings.timeoutMs,
+    killAfterMs: readDuration(args, 'kill-after', { zero: true }) ?? settings.killAfterMs,
+    watchdogMs: readDuration(args, 'watchdog') ?? settings.watchdogMs,
+  };
+  const item = args.text('item');
+  if (item !== undefined && args.flag('from')) throw new RunlockError('usage', '--item and --from contradict each other: give one of them');
+  const choose = readChoice(args, target);
+  const draft = {
+    ...(await withSupervisor(draftRecord(args, item, readHold(args, settings.holdMs)))),
+    command: redactArgv(argv),
+    liveIndex: freeDescriptor(),
+    killAfterMs: limits.killAfterMs,
+    deadline: limits.timeoutMs === null ? null : new Date(systemClock.now() + limits.timeoutMs).toISOString(),
+  };
+  const token = await newToken();
+  const waiting = await readWaiting(args, target, signals.ending.signal);
+  const acquired = await target.lock.acquire(
+    {
+      record: draft,
+      token,
+      chosenToken: false,
+      ...(choose === undefined ? {} : { choose }),
+      makeRoom: (look) => makeRoom(look, target),
+    },
+    waiting,
+  );
+  await clearWaiting(waiting);
+
+  switch (acquired.outcome) {
+    case 'held':
+      if (signals.first !== null) return report(none('skipped'), signalCode(signals.first));
+      await reportHeld(args, target, draft, acquired.look);
+      return report({ ...none('skipped'), heldBy: statusJson(target, acquired.look) }, skipped ?? EXIT.held);
+    case 'nothingToDo':
+      sayTookOver(acquired.tookOver);
+      if (!args.flag('quiet')) say('runlock: skipped, none of the candidates may be started');
+      return report({ ...none('skipped'), run: acquired.run }, skipped ?? EXIT.item);
+    case 'acquired':
+      sayTookOver(acquired.tookOver);
+      return report(...(await superviseRun(target, acquired, { argv, token, limits, signals })));
+  }
+}
+
+async function superviseRun(
+  target: Target,
+  acquired: Extract<Acquired, { outcome: 'acquired' }>,
+  { argv, token, limits, signals }: {
+    argv: readonly string[];
+    token: string;
+    limits: { timeoutMs: number | null; killAfterMs: number; watchdogMs: number | null };
+    signals: Signals;
+  },
+): Promise<[RunReport, number]> {
+  const { record, run, tie } = acquired;
+  const { outcome, exitCode, durationMs } = await supervise({
+    lock: target.lock,
+    record,
+    tie,
+    token,
+    argv,
+    ...limits,
+    signals,
+    clock: systemClock,
+    say: (line) => say(`runlock: ${line}`),
+  });
+  return [{ outcome, run, item: record.item, durationMs: Math.round(durationMs) }, exitCode];
+}
+
+/** A run whose supervisor was killed can't end its own overdue command: the next run does. */
+async function makeRoom(look: Look, target: Target): Promise<boolean> {
+  const { store } = target.lock;
+  return endOverdue(look, { where: store.where, livePathOf: (run) => store.livePath(run), clock: systemClock });
+}
+
+function none(outcome: string): RunReport {
+  return { outcome, run: null, item: null, durationMs: 0 };
+}
+
+function readDuration(args: Arguments, option: string, options: { zero?: boolean } = {}): number | null {
+  const text = args.text(option);
+  return text === undefined ? null : parseDuration(text, `--${option}`, options);
+}

@@ -1,0 +1,93 @@
+import { RunlockError } from '../errors.ts';
+import { nearest } from '../guess.ts';
+import { printable } from '../printable.ts';
+import { parseArguments } from './arguments.ts';
+import { EXIT, exitCodeOf } from './exit-codes.ts';
+import { answerJson, errorJson } from './output.ts';
+import { COMMANDS, COMMON, FLAG_STYLE } from './spec.ts';
+import { answer, say } from './streams.ts';
+
+declare const RUNLOCK_VERSION: string;
+
+/** Node's own warnings are not for those who read cron's mail. */
+process.removeAllListeners('warning');
+
+void main(process.argv.slice(2)).then((code) => {
+  process.exitCode = code;
+});
+
+async function main(argv: readonly string[]): Promise<number> {
+  try {
+    return await dispatch(argv);
+  } catch (error) {
+    return report(error, argv);
+  }
+}
+
+async function dispatch(argv: readonly string[]): Promise<number> {
+  const { verb, rest } = splitVerb(argv);
+  if (verb === null) {
+    if (argv.includes('--version')) {
+      answer(`${RUNLOCK_VERSION}\n`);
+      return EXIT.ok;
+    }
+    const help = (await import('./help.ts')).generalHelp();
+    if (argv.includes('--help') || argv.includes('-h')) {
+      answer(help);
+      return EXIT.ok;
+    }
+    throw new RunlockError('usage', `expected a command: ${Object.keys(COMMANDS).join(', ')}; see runlock --help`);
+  }
+  const spec = Object.hasOwn(COMMANDS, verb) ? COMMANDS[verb] : undefined;
+  if (spec === undefined) {
+    if (verb === 'help') {
+      answer(await (await import('./help.ts')).helpFor(rest[0]));
+      return EXIT.ok;
+    }
+    const near = nearest(verb, Object.keys(COMMANDS));
+    throw new RunlockError(
+      'usage',
+      `there is no command "${printable(verb, 40)}": ${near === null ? 'see runlock --help' : `did you mean ${near}?`}`,
+    );
+  }
+  const args = parseArguments(verb, spec, rest);
+  if (args.flag('help')) {
+    answer(await (await import('./help.ts')).helpFor(verb));
+    return EXIT.ok;
+  }
+  return (await spec.load()).main(args);
+}
+
+/**
+ * The command may stand behind common options (`runlock --dir runs status`), or be spelt as a flag
+ * (`runlock --acquire ITEM`).
+ */
+function splitVerb(argv: readonly string[]): { verb: string | null; rest: string[] } {
+  for (let at = 0; at < argv.length; at += 1) {
+    const word = argv[at] ?? '';
+    const flag = FLAG_STYLE.find((name) => word === `--${name}` || word.startsWith(`--${name}=`));
+    if (flag !== undefined) {
+      const value = word.includes('=') ? [word.slice(word.indexOf('=') + 1)] : [];
+      return { verb: flag, rest: [...argv.slice(0, at), ...value, ...argv.slice(at + 1)] };
+    }
+    if (!word.startsWith('-')) return { verb: word, rest: [...argv.slice(0, at), ...argv.slice(at + 1)] };
+    const takesValue = COMMON[word.slice(2)]?.value !== undefined;
+    if (takesValue) at += 1;
+  }
+  return { verb: null, rest: [] };
+}
+
+/** One clear line, never a stack trace. */
+function report(error: unknown, argv: readonly string[]): number {
+  const known = error instanceof RunlockError ? error : unexpected(error);
+  say(`runlock: ${printable(known.message, 2000)}`);
+  const { verb } = splitVerb(argv);
+  // The command's stdout is its own: `run` tells programs on stderr.
+  if (argv.includes('--json') && verb !== 'run') answerJson(errorJson(known));
+  return verb === 'run' ? EXIT.runFailed : exitCodeOf(known);
+}
+
+function unexpected(error: unknown): RunlockError {
+  const what = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return new RunlockError('io', `unexpected failure (${what}): please report it`, { cause: error });
+}

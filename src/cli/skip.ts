@@ -1,0 +1,44 @@
+import { RunlockError } from '../errors.ts';
+import { findCaller } from '../evidence/caller.ts';
+import { ancestors } from '../evidence/caller.ts';
+import type { Candidate, Look } from '../lock.ts';
+import { isWithin } from '../rules.ts';
+import type { Arguments } from './arguments.ts';
+import { EXIT } from './exit-codes.ts';
+import { heldLine, recordIn } from './output.ts';
+import { say } from './streams.ts';
+import type { Target } from './target.ts';
+
+/** Says why a run is skipped because the lock is held, and writes it down. */
+export async function reportHeld(args: Arguments, target: Target, draft: Candidate['record'], look: Look): Promise<void> {
+  const line = heldLine(target, look);
+  if (!args.flag('quiet')) {
+    const inside = await isInside(look);
+    say(`runlock: ${inside ? `you are inside the very run that holds this lock: ${line}` : `skipped, ${line}`}`);
+  }
+  await writeDown(args, target, draft, EXIT.held, line);
+}
+
+/** A skip that can't be written down is a skip all the same: who may not write here still gets his answer. */
+async function writeDown(
+  args: Arguments,
+  target: Target,
+  draft: Candidate['record'],
+  code: number,
+  reason: string,
+): Promise<void> {
+  try {
+    await target.lock.skip(draft, code, reason);
+  } catch (error) {
+    if (!(error instanceof RunlockError)) throw error;
+    if (!args.flag('quiet')) say(`runlock: this skip is not in the history: ${error.message}`);
+  }
+}
+
+async function isInside(look: Look): Promise<boolean> {
+  const record = recordIn(look);
+  if (record === null) return false;
+  const { forks, process } = await findCaller();
+  const caller = [...forks, ...(process === null ? [] : [process])];
+  return isWithin(record, look.evidence, { tokenHash: null, caller, ancestors: await ancestors() });
+}

@@ -1,0 +1,56 @@
+import { formatDuration, parseDuration, systemClock } from '../clock.ts';
+import type { Candidate, Look, TookOver, Waiting } from '../lock.ts';
+import { printable } from '../printable.ts';
+import type { Arguments } from './arguments.ts';
+import { readCandidates, startable } from './candidates.ts';
+import { heldLine } from './output.ts';
+import { isTerminal, say } from './streams.ts';
+import type { Target } from './target.ts';
+import fs from 'node:fs';
+
+/** What `--wait` asks for; on a terminal one line shows what is waited for. */
+export async function readWaiting(args: Arguments, target: Target, signal: AbortSignal): Promise<Waiting | null> {
+  const text = args.text('wait');
+  if (text === undefined) return null;
+  const forMs = parseDuration(text, '--wait', { zero: true });
+  const show = (await isTerminal(2)) && !args.flag('quiet');
+  const started = systemClock.monotonic();
+  return {
+    forMs,
+    signal,
+    onWait(look) {
+      if (!show) return;
+      const left = formatDuration(Math.max(0, forMs - (systemClock.monotonic() - started)));
+      status(`waiting up to ${left}: ${heldLine(target, look)}`);
+    },
+  };
+}
+
+/** Rewrites the last line of the terminal. */
+function status(text: string): void {
+  const columns = process.stderr.columns ?? 80;
+  try {
+    fs.writeSync(2, `\r\x1b[K${printable(text, columns - 1)}`);
+  } catch {
+    // A line nobody can see.
+  }
+}
+
+/** Ends the line that shows what is waited for. */
+export async function clearWaiting(waiting: Waiting | null): Promise<void> {
+  if (waiting === null || !(await isTerminal(2))) return;
+  fs.writeSync(2, '\r\x1b[K');
+}
+
+/** `--from`: the item is chosen under the lock, as `pick` would. Read before, so that a wrong file takes no lock. */
+export function readChoice(args: Arguments, target: Target): Candidate['choose'] {
+  const file = args.text('from');
+  if (file === undefined) return undefined;
+  const candidates = readCandidates(file);
+  return (look: Look) => startable(candidates, target, look)[0] ?? null;
+}
+
+export function sayTookOver(tookOver: TookOver | null): void {
+  if (tookOver === null) return;
+  say(`runlock: took over from ${tookOver.run === null ? 'a lock without a number' : `run ${tookOver.run}`}: ${printable(tookOver.reason, 400)}`);
+}

@@ -1,0 +1,155 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { systemClock } from '../clock.ts';
+import { type Config, findConfig, type LockSettings, loadConfig } from '../config.ts';
+import { ioError, RunlockError } from '../errors.ts';
+import { systemWitness } from '../evidence/witness.ts';
+import { Lock } from '../lock.ts';
+import { type LockName, nameOfFolder, parseLockName } from '../names.ts';
+import { printable } from '../printable.ts';
+import { FileStore, listLockFolders, type Notice } from '../stores/file/file-store.ts';
+import type { Arguments } from './arguments.ts';
+import { say } from './streams.ts';
+
+/** The lock that a command line names, with what the configuration says about it. */
+export interface Target {
+  readonly lock: Lock;
+  /** As people call it. */
+  readonly name: string;
+  /** The lock's directory, absolute: what RUNLOCK_LOCK refers to. */
+  readonly dir: string;
+  readonly settings: LockSettings;
+  readonly configPath: string | null;
+}
+
+/** Where locks are, and which one is meant. */
+interface Place {
+  readonly base: string;
+  readonly name: LockName;
+  readonly config: Config;
+  /** The user named the lock on the command line. */
+  readonly named: boolean;
+  /** Nobody named the directory: it is ./runs because nothing else was said. */
+  readonly assumed: boolean;
+}
+
+/**
+ * Which lock a command is about: flags, then the environment, then the configuration, then ./runs.
+ *
+ * @throws RunlockError `usage`, `config`, `input` or `io`
+ */
+export function findTarget(args: Arguments): Target {
+  return targetOf(findPlace(args));
+}
+
+/** The same for a command that makes the directory if there is none. */
+export function findTargetToTake(args: Arguments): Target {
+  const place = findPlace(args);
+  if (place.assumed && !fs.existsSync(place.base)) refuseAccident(path.dirname(place.base));
+  return targetOf(place);
+}
+
+/** Every lock under the state directory, the default one first. */
+export function findAllTargets(args: Arguments): Target[] {
+  const place = findPlace(args);
+  const named = listLockFolders(place.base).map((folder) => ({ folder, name: nameOfFolder(folder) }));
+  return [
+    targetOf({ ...place, name: parseLockName('default') }),
+    ...named.map(({ folder, name }) => {
+      const lockName = name === null ? null : parseLockName(name);
+      return makeTarget(place, folder, lockName?.text ?? folder, place.config.settingsFor(lockName ?? place.name));
+    }),
+  ];
+}
+
+/** The lock at an absolute directory, as RUNLOCK_LOCK names it. */
+export function targetAt(dir: string): Target {
+  if (!path.isAbsolute(dir)) {
+    throw new RunlockError('usage', `RUNLOCK_LOCK: expected an absolute path, got "${printable(dir, 80)}"`);
+  }
+  const folder = path.basename(path.dirname(dir)) === 'locks' ? path.basename(dir) : null;
+  const base = folder === null ? dir : path.dirname(path.dirname(dir));
+  const name = parseLockName((folder === null ? null : nameOfFolder(folder)) ?? 'default');
+  const config = loadConfig(null);
+  return makeTarget({ base, name, config, named: true, assumed: false }, folder, name.text, config.settingsFor(name));
+}
+
+/** Whether a flag of the command line names the lock. */
+export function namesLock(args: Arguments): boolean {
+  return ['dir', 'name', 'config'].some((option) => args.flag(option));
+}
+
+function findPlace(args: Arguments): Place {
+  const dir = args.text('dir') ?? fromEnvironment('RUNLOCK_DIR');
+  const configFile = args.text('config') ?? fromEnvironment('RUNLOCK_CONFIG');
+  const name = parseLockName(args.text('name') ?? fromEnvironment('RUNLOCK_NAME') ?? 'default');
+  const namedBase = dir === undefined ? null : absolute(dir);
+  const config = loadConfig(configFile === undefined ? findConfig(namedBase ?? absolute('.')) : absolute(configFile));
+  if (config.store !== null || fromEnvironment('RUNLOCK_STORE') !== undefined) {
+    throw new RunlockError('usage', 'store: this version keeps its locks in a directory only; unset "store" and RUNLOCK_STORE');
+  }
+  const base = namedBase ?? config.dir ?? absolute('runs');
+  return { base, name, config, named: namesLock(args), assumed: namedBase === null && config.dir === null };
+}
+
+function targetOf(place: Place): Target {
+  return makeTarget(place, place.name.folder, place.name.text, place.config.settingsFor(place.name));
+}
+
+function makeTarget(place: Place, folder: string | null, name: string, settings: LockSettings): Target {
+  const store = new FileStore({
+    base: place.base,
+    folder,
+    clock: systemClock,
+    singleMachine: place.config.singleMachine,
+    notice: (notice) => say(`runlock: ${noticeWords(notice)}`),
+  });
+  const lock = new Lock(store, systemWitness, systemClock);
+  return { lock, name, dir: store.where, settings, configPath: place.config.path };
+}
+
+function noticeWords(notice: Notice): string {
+  switch (notice.type) {
+    case 'madeDirectory':
+      return `made the state directory ${printable(notice.path, 4096)}`;
+    case 'markerSetAside':
+      return `${printable(notice.path, 4096)} could not be read: set aside as ${printable(notice.to, 4096)} and rebuilt from the history`;
+  }
+}
+
+/** Schedulers start things in a home directory, in / or in System32: a state directory there is an accident. */
+function refuseAccident(parent: string): void {
+  const real = realPath(parent);
+  const windows = process.env['SystemRoot'];
+  const places = [os.homedir(), path.parse(real).root, ...(windows === undefined ? [] : [windows])].map(realPath);
+  const inWindows = windows !== undefined && real.toLowerCase().startsWith(realPath(windows).toLowerCase());
+  if (!places.includes(real) && !inWindows) return;
+  throw new RunlockError(
+    'usage',
+    `no state directory is named, and ./runs is not made in ${parent}: name one (--dir or RUNLOCK_DIR), or put a runlock.json with "dir" there`,
+  );
+}
+
+function realPath(file: string): string {
+  try {
+    return fs.realpathSync(file);
+  } catch {
+    return file;
+  }
+}
+
+function absolute(file: string): string {
+  try {
+    return path.resolve(file);
+  } catch (cause) {
+    // The current directory was deleted.
+    throw ioError('find the current directory for', file, cause);
+  }
+}
+
+/** An empty variable counts as none. */
+function fromEnvironment(name: string): string | undefined {
+  const value = process.env[name];
+  return value === '' ? undefined : value;
+}
