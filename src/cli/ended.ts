@@ -3,7 +3,7 @@ import { printable } from '../printable.ts';
 import type { Arguments } from './arguments.ts';
 import { EXIT } from './exit-codes.ts';
 import { answerJson, heldLine } from './output.ts';
-import { answer, say } from './streams.ts';
+import { say } from './streams.ts';
 import type { Target } from './target.ts';
 
 type Verb = 'hb' | 'finish' | 'release';
@@ -22,7 +22,6 @@ export function reportEnded(args: Arguments, verb: Verb, target: Target | null, 
   if (target === null || ended === null) return EXIT.ok;
   const line = lineFor(verb, target, ended);
   if (line !== null) say(`runlock: ${line}`);
-  if (verb === 'finish' && ended.outcome === 'ok' && record !== null && !args.flag('json')) answer(`${record}\n`);
   return codeFor(verb, ended);
 }
 

@@ -10,6 +10,7 @@ export const BINARY = path.resolve(import.meta.dirname, '../../dist/runlock.cjs'
 if (!fs.existsSync(BINARY)) throw new Error(`${BINARY} is missing: npm run build`);
 
 const BIN_DIR = fs.mkdtempSync(path.join(os.tmpdir(), 'runlock-bin-'));
+fs.chmodSync(BIN_DIR, 0o755);
 fs.symlinkSync(BINARY, path.join(BIN_DIR, 'runlock'));
 process.on('exit', () => fs.rmSync(BIN_DIR, { recursive: true, force: true }));
 
@@ -26,6 +27,8 @@ export interface Options {
   readonly cwd?: string;
   /** A process group and session of its own, as cron gives one. */
   readonly detached?: boolean;
+  /** Another user, for a test that is root. */
+  readonly user?: { readonly uid: number; readonly gid: number };
 }
 
 /** A directory of its own for one test, with the state directory `runs` in it; gone when the test ends. */
@@ -122,6 +125,7 @@ export class Sandbox {
       env: environment(options.env),
       stdio: ['pipe', 'pipe', 'pipe'],
       detached: options.detached ?? false,
+      ...options.user,
     });
     const running = new Running(child, options.detached ?? false);
     if (options.input !== undefined) child.stdin?.end(options.input);

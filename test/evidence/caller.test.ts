@@ -1,17 +1,19 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, type TestContext, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, type TestContext, test } from 'vitest';
 import type { Caller } from '../../src/evidence/caller.ts';
 import type { ProcessRef } from '../../src/evidence/process.ts';
 import { type Bundle, bundle } from './fixtures/bundle.ts';
-import { has, LINUX } from './fixtures/processes.ts';
+import { endAll, has, LINUX, start } from './fixtures/processes.ts';
 
 let built: Bundle;
 beforeAll(async () => {
   built = await bundle();
 });
 afterAll(() => rmSync(built.dir, { recursive: true, force: true }));
+
+afterEach(endAll);
 
 interface Found {
   /** `$$` of the script, which is the shell itself in forked copies too. */
@@ -22,20 +24,36 @@ interface Found {
 
 /** Runs a script whose body makes the call as `runlock acquire $OUT`, and waits for all of it. */
 function inScript(shell: string, body: string, ending = 'sh'): Found {
-  const dir = mkdtempSync(join(built.dir, 'case-'));
-  chmodSync(dir, 0o777);
-  const script = join(dir, `publish.${ending}`);
-  const env = { ...process.env, PATH: built.path, OUT: join(dir, 'out'), SELF: join(dir, 'self') };
+  const { command, args, env, cwd } = prepare(shell, body, ending);
+  execFileSync(command, args, { env, cwd, stdio: ['ignore', 'ignore', 'inherit'], timeout: 50_000 });
+  return read(env);
+}
+
+/** The same for a script that ends before the call does: its output ends with the last of them. */
+async function inOrphan(body: string): Promise<Found> {
+  const { command, args, env, cwd } = prepare('bash', body, 'sh');
+  await start(command, args, { env, cwd });
+  return read(env);
+}
+
+function prepare(shell: string, body: string, ending: string) {
+  const cwd = mkdtempSync(join(built.dir, 'case-'));
+  chmodSync(cwd, 0o777);
+  const script = join(cwd, `publish.${ending}`);
   writeFileSync(script, body);
-  execFileSync(shell.split(' ')[0] ?? '', [...shell.split(' ').slice(1), script], {
-    env: { ...env, RUNLOCK: built.runlock },
-    cwd: dir,
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
-  return { script: Number(readFileSync(env.SELF, 'utf8')), ...JSON.parse(readFileSync(env.OUT, 'utf8')) };
+  const [command = '', ...options] = shell.split(' ');
+  const env = { ...process.env, PATH: built.path, OUT: join(cwd, 'out'), SELF: join(cwd, 'self') };
+  return { command, args: [...options, script], cwd, env: { ...env, RUNLOCK: built.runlock } };
+}
+
+function read({ SELF, OUT }: { SELF: string; OUT: string }): Found {
+  return { script: Number(readFileSync(SELF, 'utf8')), ...JSON.parse(readFileSync(OUT, 'utf8')) };
 }
 
 const IN_SHELL = 'echo $$ > "$SELF"\n';
+
+/** Goes on once the subshell has another parent than the script. */
+const ORPHANED = 'while grep -q "^PPid:.*\\b$$$" /proc/$BASHPID/status; do :; done';
 
 const CALLS: [string, string][] = [
   ['directly', 'runlock acquire "$OUT"\n:'],
@@ -63,8 +81,8 @@ const CALLS: [string, string][] = [
 ];
 
 for (const shell of ['bash', 'dash', 'busybox sh', 'zsh']) {
-  test.each(CALLS)(`the holder is the script that lives on, in ${shell}, called %s`, (_, call) => {
-    if (!LINUX) return;
+  test.for(CALLS)(`the holder is the script that lives on, in ${shell}, called %s`, ([, call], ctx) => {
+    need(ctx, ...shell.split(' '), '-c', 'true');
     const { script, caller } = inScript(shell, IN_SHELL + call);
     expect(caller).toMatchObject({ kind: 'script', process: { pid: script } });
     expect(caller.process?.started).toMatch(/^\d+$/);
@@ -72,11 +90,12 @@ for (const shell of ['bash', 'dash', 'busybox sh', 'zsh']) {
   });
 }
 
-test.each<[string, string, number]>([
+test.for<[string, string, number]>([
   ['none for a plain call', 'runlock acquire "$OUT"; :', 0],
   ['one for $(…)', 'x=$(runlock acquire "$OUT"; :); :', 1],
   ['two for $(…) in (…)', '(x=$(runlock acquire "$OUT"; :); :); :', 2],
-])('the forked copies of the shell are named: %s', (_, call, count) => {
+])('the forked copies of the shell are named: %s', ([, call, count], ctx) => {
+  need(ctx, 'bash', '--version');
   const { caller, ancestors } = inScript('bash', IN_SHELL + call);
   expect(caller.forks).toHaveLength(count);
   // Nearest first, as they stand above the call.
@@ -85,28 +104,32 @@ test.each<[string, string, number]>([
   expect(ancestors.at(-1)?.pid).toBe(1);
 });
 
-test('a subshell whose script has ended is the holder itself', () => {
-  const { script, caller } = inScript(
-    'bash',
-    `${IN_SHELL}mkfifo go done\n(read x < go; runlock acquire "$OUT"; echo $BASHPID > done) &\n` +
-      // The reader outlives the script, lets the subshell go once the script is no more, and holds up the test.
-      `setsid bash -c 'while kill -0 $1 2>&-; do :; done; echo > go; cat done > inner' - $$ &\n` +
-      `exec 1>&2`,
+test('a subshell whose script has ended is the holder itself', async (ctx) => {
+  need(ctx, 'bash', '--version');
+  const { script, caller, ancestors } = await inOrphan(
+    `${IN_SHELL}( ${ORPHANED}; runlock acquire "$OUT"; echo done ) &`,
   );
-  expect(caller).toMatchObject({ kind: 'script', forks: [] });
+  expect(caller).toMatchObject({
+    kind: 'script',
+    forks: [],
+    process: ancestors[0],
+    name: expect.stringMatching(/^bash /),
+  });
   expect(caller.process?.pid).not.toBe(script);
 });
 
-test.each([
+test.for([
   ['a list', 'runlock acquire "$OUT"; sleep 0'],
   ['and', 'runlock acquire "$OUT" && :'],
   ['if', 'if runlock acquire "$OUT"; then :; fi'],
-])('a shell that has more to do than this call is the holder: %s', (_, text) => {
+])('a shell that has more to do than this call is the holder: %s', ([, text], ctx) => {
+  need(ctx, 'bash', '--version');
   const { script, caller } = inScript('bash', `sh -c 'echo $$ > "$SELF"; ${text}'\n:`);
   expect(caller).toMatchObject({ kind: 'script', process: { pid: script }, name: 'sh -c …' });
 });
 
-test('a script that calls itself is not its own forked copy', () => {
+test('a script that calls itself is not its own forked copy', (ctx) => {
+  need(ctx, 'bash', '--version');
   const { script, caller } = inScript(
     'bash',
     'if [ "$DEEP" ]; then echo $$ > "$SELF"; runlock acquire "$OUT"; else DEEP=1 bash "$0"; fi; :',
@@ -114,14 +137,9 @@ test('a script that calls itself is not its own forked copy', () => {
   expect(caller).toMatchObject({ kind: 'script', process: { pid: script }, forks: [] });
 });
 
-test('a call below a launcher that has left is nobody', () => {
-  const { caller } = inScript(
-    'bash',
-    `${IN_SHELL}mkfifo done\nset -m\n` +
-      // A group's leader can't begin a session, so setsid forks and ends at once; the call waits for that.
-      `setsid bash -c 'while kill -0 $1 2>&-; do :; done; exec runlock acquire "$OUT"' - $$ > done &\n` +
-      'exec cat done',
-  );
+test('a call that outlives all its script has nobody', async (ctx) => {
+  need(ctx, 'bash', '--version');
+  const { caller } = await inOrphan(`${IN_SHELL}( ${ORPHANED}; exec runlock acquire "$OUT" ) &`);
   expect(caller.kind).toBe('nobody');
 });
 
@@ -219,7 +237,7 @@ test.for([
 test('npm and npx are climbed past', (ctx) => {
   need(ctx, 'npx', '--version');
   const calls = [
-    'npx --no-install runlock acquire "$OUT"',
+    'mkdir -p node_modules/.bin; ln -s "$RUNLOCK" node_modules/.bin; npx --no-install runlock acquire "$OUT"',
     `npx -c 'runlock acquire "$OUT"'`,
     `echo '{"scripts":{"lock":"runlock acquire"}}' > package.json; npm run lock -- "$OUT"`,
   ];
@@ -251,7 +269,7 @@ test('where /proc shows another namespace, its numbers are not believed', (ctx) 
   expect(ancestors).toEqual([{ pid: script, started: null }]);
 });
 
-function need(ctx: TestContext, program: string, ...args: string[]): void {
+function need(ctx: TestContext, program = '', ...args: string[]): void {
   if (!LINUX) ctx.skip('needs /proc');
   if (!has(program, ...args)) ctx.skip(`${program} is missing, or may not do this here`);
 }
