@@ -89,8 +89,10 @@ export interface Step<T> {
 export interface Tie {
   /** A descriptor to hand to the command, so that its tree keeps the tie; null where the engine has none. */
   readonly descriptor: number | null;
-  /** The live file; the result file and the watchdog's file are named after it. */
+  /** The live file, by which the tree is known. */
   readonly path: string;
+  /** Where the command may leave its result. */
+  readonly resultPath: string;
 }
 
 export interface Committed<T> {

@@ -45,6 +45,8 @@ export function parseArguments(command: string, spec: CommandSpec, argv: readonl
   const parsed = parse([...argv], {
     string: [...texts, '_', '--'],
     boolean: flags,
+    // Or `run --json true` would take its command for the flag's value.
+    narg: Object.fromEntries(flags.map((name) => [name, 0])),
     configuration: {
       'boolean-negation': false,
       'camel-case-expansion': false,

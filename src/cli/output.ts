@@ -170,10 +170,15 @@ function shellWord(text: string): string {
 
 /** The one line that says why a run is skipped. */
 export function heldLine(target: Target, look: Look): string {
+  return `${heldReason(look)} in ${printable(target.dir, 4096)}`;
+}
+
+/** The same for the history of the lock, which need not say where it is. */
+export function heldReason(look: Look): string {
   const { lock, now } = look.seen;
   const reason = reasonOf(look);
   const words = lock === null ? '' : heldByWords(lock, now);
-  return `held by ${words}${reason === null ? '' : ` (${reason})`} in ${printable(target.dir, 4096)}`;
+  return `held by ${words}${reason === null ? '' : ` (${reason})`}`;
 }
 
 export function errorJson(error: RunlockError) {

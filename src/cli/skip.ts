@@ -1,11 +1,10 @@
 import { RunlockError } from '../errors.ts';
-import { findCaller } from '../evidence/caller.ts';
-import { ancestors } from '../evidence/caller.ts';
+import { ancestors, findCaller } from '../evidence/caller.ts';
 import type { Candidate, Look } from '../lock.ts';
 import { isWithin } from '../rules.ts';
 import type { Arguments } from './arguments.ts';
 import { EXIT } from './exit-codes.ts';
-import { heldLine, recordIn } from './output.ts';
+import { heldLine, heldReason, recordIn } from './output.ts';
 import { say } from './streams.ts';
 import type { Target } from './target.ts';
 
@@ -16,7 +15,7 @@ export async function reportHeld(args: Arguments, target: Target, draft: Candida
     const inside = await isInside(look);
     say(`runlock: ${inside ? `you are inside the very run that holds this lock: ${line}` : `skipped, ${line}`}`);
   }
-  await writeDown(args, target, draft, EXIT.held, line);
+  await writeDown(args, target, draft, EXIT.held, heldReason(look));
 }
 
 /** A skip that can't be written down is a skip all the same: who may not write here still gets his answer. */

@@ -7,7 +7,6 @@ import type { Lock, RunEnd } from '../lock.ts';
 import { printable } from '../printable.ts';
 import type { LockRecord } from '../record.ts';
 import type { Tie } from '../store.ts';
-import { resultPath } from '../stores/file/paths.ts';
 import { type CommandEnd, exitCodeOfCommand, type RunningCommand, signalCode, startCommand } from './command.ts';
 import type { Signals } from './signals.ts';
 import { endTree, membersInSession, send } from './tree.ts';
@@ -106,7 +105,7 @@ class Supervisor {
       RUNLOCK_RUN: String(this.#run),
       RUNLOCK_TOKEN: token,
       ...(this.#record.item === null ? {} : { RUNLOCK_ITEM: this.#record.item }),
-      ...(tie === null ? {} : { RUNLOCK_RESULT: resultPath(tie.path) }),
+      ...(tie === null ? {} : { RUNLOCK_RESULT: tie.resultPath }),
     };
   }
 
@@ -157,7 +156,8 @@ class Supervisor {
     let seen = '';
     let since = clock.monotonic();
     return every(Math.min(1_000, watchdogMs / 10), clock, async () => {
-      const ping = await lock.store.lastPing(this.#run);
+      // A ping that can't be read is none.
+      const ping = await lock.store.lastPing(this.#run).catch(() => seen);
       if (ping !== seen) {
         seen = ping;
         since = clock.monotonic();

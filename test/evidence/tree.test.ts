@@ -17,16 +17,18 @@ beforeEach(() => {
 });
 afterEach(async () => {
   await endAll();
-  for (const pid of strays.splice(0)) if (pid > 0) process.kill(pid, 'SIGKILL');
+  for (const pid of strays.splice(0)) kill(pid);
   rmSync(dir, { recursive: true });
 });
 
 /** Starts a command as `run` does, with its environment and, if wanted, its live file; the text prints pids. */
-async function command(text: string, options: { live?: boolean; shell?: string[] } = {}) {
-  const [shell = '', ...args] = options.shell ?? ['bash', '-c'];
+async function command(text: string, options: { live?: boolean } = {}) {
   const live = options.live === true ? `exec ${LIVE_INDEX}>>"$LIVE"; ` : '';
+  // Before its exec a child still shows the environment of the shell.
+  const settled =
+    'settled() { until grep -qx sleep /proc/$1/comm; do :; done; echo $*; }; export -f settled; ';
   const env = { ...process.env, ...IDENTITY(dir), LIVE: livePath };
-  const started = await start(shell, [...args, `${live}${text}`], { env });
+  const started = await start('bash', ['-c', `${settled}${live}${text}`], { env });
   const pids = started.line.split(' ').map(Number);
   strays.push(...pids.filter((pid) => pid !== started.pid));
   return {
@@ -48,7 +50,7 @@ async function pidsOf(ref: TreeRef): Promise<number[]> {
 
 test('the command and all below it are the tree, with pid, start, session and name', async (ctx) => {
   need(ctx);
-  const { ref, pid, pids } = await command('sleep 300 & echo $!; read x');
+  const { ref, pid, pids } = await command('sleep 300 & settled $!; read x');
   const members = await treeOf(ref);
   expect(members).toHaveLength(2);
   expect(members).toContainEqual({ ...ref.command, session: ownSession(), name: 'bash -c …' });
@@ -57,7 +59,7 @@ test('the command and all below it are the tree, with pid, start, session and na
 
 test('who lost its parent is known by its environment', async (ctx) => {
   need(ctx);
-  const { ref, end, pids } = await command('sleep 300 <&- & echo $!; read x');
+  const { ref, end, pids } = await command('sleep 300 <&- & settled $!; read x');
   await end();
   expect(await pidsOf({ ...ref, liveIndex: null })).toEqual(pids);
   expect(await pidsOf({ ...ref, liveIndex: null, command: null })).toEqual(pids);
@@ -65,7 +67,7 @@ test('who lost its parent is known by its environment', async (ctx) => {
 
 test('who lost its parent and its environment is known by the live file', async (ctx) => {
   need(ctx);
-  const { ref, end, pids } = await command('env -i sleep 300 & echo $!; read x', { live: true });
+  const { ref, end, pids } = await command('env -i sleep 300 & settled $!; read x', { live: true });
   await end();
   expect(await pidsOf(ref)).toEqual(pids);
   unlinkSync(livePath);
@@ -75,7 +77,7 @@ test('who lost its parent and its environment is known by the live file', async 
 
 test('the live file is known behind a symbolic link too', async (ctx) => {
   need(ctx);
-  const { ref, end, pids } = await command('env -i sleep 300 & echo $!; read x', { live: true });
+  const { ref, end, pids } = await command('env -i sleep 300 & settled $!; read x', { live: true });
   await end();
   symlinkSync(dir, `${dir}.link`);
   expect(await pidsOf({ ...ref, livePath: join(`${dir}.link`, '17') })).toEqual(pids);
@@ -85,7 +87,7 @@ test('the live file is known behind a symbolic link too', async (ctx) => {
 test('who has neither is known by its parents, through a member that has', async (ctx) => {
   need(ctx);
   const { ref, pid, end, pids } = await command(
-    `bash -c 'env -i sleep 300 & echo $! $$; read x; exec sleep 300' & wait`,
+    `bash -c 'env -i sleep 300 & settled $! $$; read x; exec sleep 300' & wait`,
   );
   expect(await pidsOf(ref)).toEqual([pid, ...pids].sort((a, b) => a - b));
   await end();
@@ -103,7 +105,7 @@ test('a daemon is of the tree, and its session shows that it left', async (ctx) 
 
 test('another run, another lock and half an entry are not this one', async (ctx) => {
   need(ctx);
-  const { ref, end } = await command('sleep 300 & echo $!; read x');
+  const { ref, end } = await command('sleep 300 & settled $!; read x');
   await end();
   for (const other of [
     { run: 1 },
@@ -118,7 +120,7 @@ test('another run, another lock and half an entry are not this one', async (ctx)
 
 test("a stranger with the command's old number is not the command", async (ctx) => {
   need(ctx);
-  const { pid } = await start('bash', ['-c', 'sleep 300 & echo $!; read x']);
+  const { pid } = await start('bash', ['-c', 'sleep 300 & echo $!; read x'], { detached: true });
   expect(await pidsOf(refOf({ command: { pid, started: '1' } }))).toEqual([]);
 });
 
@@ -144,7 +146,7 @@ test('a tree is found fast enough for the end of each run', async (ctx) => {
   await start('bash', ['-c', 'for i in {1..200}; do sleep 300 & done; echo ready; read x'], {
     detached: true,
   });
-  const { ref } = await command('sleep 300 & echo $!; read x');
+  const { ref } = await command('sleep 300 & settled $!; read x');
   const times: number[] = [];
   for (let round = 0; round < 20; round++) {
     const before = performance.now();
@@ -153,6 +155,14 @@ test('a tree is found fast enough for the end of each run', async (ctx) => {
   }
   expect(Math.min(...times)).toBeLessThan(20);
 });
+
+function kill(pid: number): void {
+  try {
+    if (pid > 0) process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended by itself.
+  }
+}
 
 function need(ctx: TestContext): void {
   if (!LINUX) ctx.skip('needs /proc');

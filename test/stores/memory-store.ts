@@ -55,7 +55,7 @@ export class MemoryStore implements Store {
     const { value, change } = decide(seen);
     if (change !== null) this.#make(change, seen.now);
     const tied = change?.type === 'take' && change.record.live;
-    return { value, tie: tied ? { descriptor: null, path: `/memory/live/${change.record.run}` } : null };
+    return { value, tie: tied ? { descriptor: null, path: `/memory/live/${change.record.run}`, resultPath: `/memory/live/${change.record.run}.result` } : null };
   }
 
   #make(change: Change, now: number): void {

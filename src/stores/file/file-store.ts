@@ -4,10 +4,10 @@ import type { Clock } from '../../clock.ts';
 import { ioError, RunlockError } from '../../errors.ts';
 import type { HistoryEvent } from '../../history.ts';
 import type { LockRecord } from '../../record.ts';
-import type { Committed, EventQuery, HandedInResult, LastRun, Sighting, Step, Store } from '../../store.ts';
+import type { Committed, EventQuery, HandedInResult, LastRun, Sighting, Step, Store, Tie } from '../../store.ts';
 import { Collision, commit, completeEnd, type Place } from './commit.ts';
 import { isThere, makeLockDirectory, refuseSharedMount } from './directory.ts';
-import { openOrCreate, ownershipOf, writeAll } from './files.ts';
+import { openOrCreate, openPlain, ownershipOf, readAll, writeAll } from './files.ts';
 import { Guard, readLast } from './guard.ts';
 import { collectHandedIn, keepRejected } from './handed-in.ts';
 import { appendEvent, readEvents } from './history-file.ts';
@@ -15,7 +15,7 @@ import { endOf, findLastRun, isUsed } from './last-run.ts';
 import { type LiveFileHandle, listNames, probe, readCopy, touchFile } from './live.ts';
 import { beatLockFile, readLockFile } from './lock-file.ts';
 import { readMarker } from './marker-file.ts';
-import { livePath, lockDirectory, type LockPaths, pathsOf, pingPath, recordPath } from './paths.ts';
+import { livePath, lockDirectory, type LockPaths, pathsOf, pingPath, recordPath, resultPath } from './paths.ts';
 
 /** How much of the history a look reads to see whether a run has ended; a change reads all it needs. */
 const LOOK_BYTES = 16 * 1024;
@@ -111,7 +111,7 @@ export class FileStore implements Store {
       this.#live = null;
       return null;
     }
-    return { value: step.value, tie: live === null ? null : { descriptor: live.descriptor, path: live.path } };
+    return { value: step.value, tie: live === null ? null : tieOf(live) };
   }
 
   /**
@@ -181,8 +181,13 @@ export class FileStore implements Store {
 
   async lastPing(run: number): Promise<string> {
     return this.#guarded('read', () => {
-      const file = pingPath(livePath(this.#paths, run));
-      return fs.existsSync(file) ? fs.readFileSync(file, 'latin1') : '';
+      const fd = openPlain(pingPath(livePath(this.#paths, run)), 'read');
+      if (fd === null) return '';
+      try {
+        return readAll(fd, 4096)?.toString('latin1') ?? '';
+      } finally {
+        fs.closeSync(fd);
+      }
     });
   }
 
@@ -195,6 +200,7 @@ export class FileStore implements Store {
   }
 
   async append(event: HistoryEvent): Promise<void> {
+    this.#guarded('prepare', () => this.#prepare());
     this.#guarded('write', () => appendEvent(this.#paths, event, ownershipOf(this.#paths.dir), { sync: false }));
   }
 
@@ -228,6 +234,10 @@ export class FileStore implements Store {
 
 function runIn(sight: { content: { record: LockRecord } | { problem: string } }): number | null {
   return 'record' in sight.content ? sight.content.record.run : null;
+}
+
+function tieOf({ descriptor, path: file }: LiveFileHandle): Tie {
+  return { descriptor, path: file, resultPath: resultPath(file) };
 }
 
 /** The folders of the named locks under a state directory. */

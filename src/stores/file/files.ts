@@ -91,9 +91,14 @@ function describeOwner(file: string): string {
   }
 }
 
+/** Gives a new file the directory's bits and owner, where the file system knows such things at all. */
 function own(fd: number, ownership: Ownership): void {
-  fs.fchmodSync(fd, ownership.mode & 0o666);
-  if (ownership.owner !== null) fs.fchownSync(fd, ownership.owner.uid, ownership.owner.gid);
+  try {
+    fs.fchmodSync(fd, ownership.mode & 0o666);
+    if (ownership.owner !== null) fs.fchownSync(fd, ownership.owner.uid, ownership.owner.gid);
+  } catch (error) {
+    if (!['EPERM', 'ENOTSUP', 'ENOSYS', 'EINVAL'].includes(systemCode(error) ?? '')) throw error;
+  }
 }
 
 /** Makes one directory with its parent's bits and owner; the parent must be there. */
