@@ -258,11 +258,12 @@ export class Lock {
     const run = numberOf(record);
     const handedIn = await this.store.handedIn(run);
     const { value } = await this.store.transact((seen) => {
+      const outcome = end.outcome === 'finished' && handedIn.said === 'failed' ? 'failed' : end.outcome;
       const event = endedEvent(record, iso(seen.now), {
         ...end,
         handedIn: handedIn.said,
         settled: end.settled || handedIn.said !== null,
-        outcome: end.outcome === 'finished' && handedIn.said === 'failed' ? 'failed' : end.outcome,
+        outcome: stands(record, seen) ? outcome : 'lost',
       });
       return {
         value: event,
@@ -312,6 +313,7 @@ export class Lock {
   async settle(item: string, as: SettledAs): Promise<Settled> {
     for (;;) {
       const look = await this.look();
+      if (entriesOf(look.seen, item).length === 0) return { outcome: 'absent' };
       const { value } = await this.store.transact<Settled | null>((seen) => {
         if (seen.identity !== look.seen.identity) return { value: null, change: null };
         const runs = entriesOf(seen, item);
@@ -531,6 +533,13 @@ function endedEvent(
 function endingOf(record: LockRecord, event: EndedEvent, text: string | null, lastKnown: string): Ending {
   const marker = event.settled ? settled(event) : markUnknown(record, lastKnown);
   return { event, marker, record: text, adopt: null };
+}
+
+/** Whether the lock is still this run's; a lock.json that was deleted is, as long as no later run was given out. */
+function stands(record: LockRecord, { lock, last }: Sighting): boolean {
+  if (lock === null) return last?.run === record.run;
+  const current = 'record' in lock.content ? lock.content.record : null;
+  return current?.run === record.run && current?.tokenHash === record.tokenHash;
 }
 
 function skip(record: Pick<LockRecord, 'item' | 'job' | 'pid'>, code: number, reason: string, at: string) {

@@ -27,7 +27,9 @@ export class Oracle {
   enter(run) {
     this.#append('enter', run, '-');
     const lines = this.#readOn();
-    const mine = lines.findLastIndex((entry) => entry.what === 'enter' && keyOf(entry.id) === keyOf(this.#me));
+    const mine = lines.findLastIndex(
+      (entry) => entry.what === 'enter' && keyOf(entry.id) === keyOf(this.#me),
+    );
     for (const entry of lines.slice(0, mine)) this.#keep(entry);
     const others = [...this.#inside.values()];
     const later = lines.slice(mine);

@@ -36,21 +36,6 @@ export function lives(id) {
   return found?.alive === true && found.started === id.started;
 }
 
-/** Whether its number is still in its hands, be it as a zombie. @param {ProcessId} id */
-export function isThere(id) {
-  return read(id.pid)?.started === id.started;
-}
-
-/** The only way in which anything here is killed: never one that got the number later. @param {ProcessId} id */
-export function kill(id) {
-  if (!lives(id)) return;
-  try {
-    process.kill(id.pid, 'SIGKILL');
-  } catch {
-    // It has ended in between.
-  }
-}
-
 /** @returns {ProcessId} */
 export function self() {
   const id = identify(process.pid);

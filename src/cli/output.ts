@@ -73,6 +73,7 @@ export function statusLines(target: Target, look: Look): string[] {
   const lines: string[] = [];
   if (verdict.state === 'free') lines.push(`free   ${seen.last === null ? 'no run yet' : `last run ${seen.last.run}`}`);
   else lines.push(...lockLines(look));
+  if (seen.lock !== null && recordIn(look) === null) lines.push(`       the file: ${printable(target.dir, 4096)}/lock.json`);
   lines.push(`       ${whereWords(target)}`);
   if (verdict.state === 'held') lines.push(`       ${stopWords(look)}`);
   if ('problem' in seen.marker) {

@@ -91,7 +91,7 @@ function outermost(innermost: Sight, look: Look): Caller {
  * won't show those, the same arguments are enough: a shell too many only keeps the lock held longer.
  */
 function isCopy(shell: Sight, parent: Sight): boolean {
-  if (readInvocation(parent.argv).kind !== 'shell') return false;
+  if (readInvocation(parent.argv, parent.comm).kind !== 'shell') return false;
   const sameWords =
     shell.argv.length === parent.argv.length && shell.argv.every((word, at) => word === parent.argv[at]);
   return sameWords && (shell.image === parent.image || shell.image === null || parent.image === null);

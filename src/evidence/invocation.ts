@@ -1,3 +1,4 @@
+import { type Grammar, grammarOf } from './interpreters.ts';
 import { familyOf, isShell, programName } from './programs.ts';
 
 /** A command line, read as far as it tells what the process does: its program, and the script or the code it runs. */
@@ -12,70 +13,8 @@ export interface Invocation {
   text: string | null;
 }
 
-/** Which options a family of interpreters has, as far as they decide which word is the script. */
-interface Grammar {
-  /** Letters followed by code. */
-  code?: string;
-  /** Letters whose value is the rest of the word, or else the next word. */
-  value?: string;
-  /** Letters whose value is the rest of the word alone. */
-  attached?: string;
-  module?: string;
-  file?: string;
-  longCode?: readonly string[];
-  longValue?: readonly string[];
-  /** Words before the script that are not options (`deno run`). */
-  verbs?: readonly string[];
-}
-
-const NODE: Grammar = {
-  code: 'ep',
-  value: 'rC',
-  longCode: ['--eval', '--print', '--run'],
-  longValue: [
-    ...[
-      '--require',
-      '--import',
-      '--loader',
-      '--experimental-loader',
-      '--conditions',
-      '--title',
-      '--env-file',
-    ],
-    ...['--input-type', '--disable-warning', '--redirect-warnings', '--diagnostic-dir', '--icu-data-dir'],
-    ...['--openssl-config', '--max-http-header-size', '--dns-result-order', '--inspect-port', '--watch-path'],
-  ],
-};
-
-const INTERPRETERS: Readonly<Record<string, Grammar>> = {
-  node: NODE,
-  nodejs: NODE,
-  bun: {
-    code: 'ep',
-    value: 'rc',
-    longCode: ['--eval', '--print'],
-    longValue: ['--preload', '--cwd'],
-    verbs: ['run'],
-  },
-  deno: { value: 'cL', longValue: ['--config', '--import-map', '--lock', '--log-level'], verbs: ['run'] },
-  python: { code: 'c', module: 'm', value: 'WX', longValue: ['--check-hash-based-pycs'] },
-  pypy: { code: 'c', module: 'm', value: 'WX' },
-  perl: { code: 'eE', value: 'I', attached: 'MmxidDCF' },
-  ruby: { code: 'e', value: 'rICE', attached: 'xiFKTW0' },
-  php: { code: 'rBRES', value: 'cdzt', file: 'fF', longCode: ['--run', '--server'], longValue: ['--define'] },
-  lua: { code: 'e', value: 'l' },
-  luajit: { code: 'e', value: 'l' },
-  tclsh: {},
-  expect: { code: 'c' },
-  rscript: { code: 'e' },
-};
-
 /** Options of shells that take the next word: `-euo pipefail`, `+O extglob`, `--rcfile FILE`. */
 const SHELL_VALUE = /^([-+]\w*[oO]|--(rcfile|init-file|init-command))$/;
-
-export function isInterpreter(program: string): boolean {
-  return Object.hasOwn(INTERPRETERS, familyOf(program));
-}
 
 /** Reads an argument list. `comm`, the kernel's name, stands in where a process shows no arguments. */
 export function readInvocation(argv: readonly string[], comm = ''): Invocation {
@@ -84,8 +23,8 @@ export function readInvocation(argv: readonly string[], comm = ''): Invocation {
   const plain = { program, script: null, module: null, text: null };
   if (program === 'busybox' && words.length > 1) return readInvocation(words.slice(1));
   if (isShell(program)) return { ...plain, kind: 'shell', ...readShell(familyOf(program), words.slice(1)) };
-  const grammar = INTERPRETERS[familyOf(program)];
-  if (!isInterpreter(program) || grammar === undefined) return { ...plain, kind: 'other' };
+  const grammar = grammarOf(program);
+  if (grammar === undefined) return { ...plain, kind: 'other' };
   return { ...plain, kind: 'interpreter', ...readOperands(grammar, words.slice(1)) };
 }
 

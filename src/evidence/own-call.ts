@@ -1,4 +1,4 @@
-import { isInterpreter } from './invocation.ts';
+import { grammarOf } from './interpreters.ts';
 import { baseName, isLauncher, isShell, programName } from './programs.ts';
 import { simpleCommand } from './shell-text.ts';
 
@@ -50,7 +50,7 @@ const PREFIXES = new Set(['exec', 'command', '!']);
 
 function leadsOn(word: string): boolean {
   const program = programName(word);
-  return isLauncher(program) || isShell(program) || isInterpreter(program);
+  return isLauncher(program) || isShell(program) || grammarOf(program) !== undefined;
 }
 
 /** Options of launchers are many, so any of their words may be the call, or a text that is. */

@@ -13,7 +13,7 @@ const SHELLS = new Set(
 const LAUNCHERS = new Set(
   (
     'npm npx pnpm pnpx yarn yarnpkg corepack bunx volta volta-shim fnm cross-env dotenv ' +
-    'sudo sudo-rs doas su runuser pkexec setpriv gosu su-exec chroot capsh ' +
+    'sudo sudo-rs doas su sg runuser pkexec setpriv gosu su-exec chroot capsh ' +
     'timeout time nice ionice env xargs parallel setsid chronic nohup stdbuf script flock lckdo setlock ' +
     'chrt taskset numactl prlimit unshare nsenter setarch strace ltrace faketime dbus-run-session ' +
     'systemd-inhibit fakeroot eatmydata'
@@ -21,21 +21,24 @@ const LAUNCHERS = new Set(
 );
 
 /** The same, where an interpreter runs them. Exact names: somebody's own `script.py` or `timeout.rb` is none of them. */
-const LAUNCHER_SCRIPTS =
-  /^(npm|npx|npm-cli\.js|npx-cli\.js|pnpm|pnpx|pnpm\.[cm]?js|pnpx\.[cm]?js|yarn|yarnpkg|yarn(-[\d.]+)?\.[cm]?js|corepack(\.js)?|cross-env(-shell)?(\.js)?|dotenv|chronic|parallel|unbuffer|xvfb-run|annotate-output|fakeroot|faketime)$/;
+const LAUNCHER_SCRIPTS = new Set(
+  (
+    'npm npx npm-cli.js npx-cli.js pnpm pnpx pnpm.js pnpm.cjs pnpm.mjs pnpx.cjs yarn yarnpkg yarn.js yarn.cjs ' +
+    'corepack corepack.js cross-env cross-env.js cross-env-shell dotenv chronic parallel unbuffer xvfb-run ' +
+    'annotate-output fakeroot faketime'
+  ).split(' '),
+);
 
 /** They start whatever they are told to and go on for ever: a lock of theirs would outlive each run. */
-const NOBODY = [
-  ...(
-    'systemd systemd-executor init openrc runit launchd upstart s6-svscan s6-supervise s6-linux-init ' +
-    'runsv runsvdir supervise supervisord tini dumb-init docker-init catatonit containerd-shim dockerd containerd ' +
-    'conmon cron crond cronie anacron atd fcron dcron supercronic go-cron pm2 jobber jobberrunner dkron xinetd inetd ' +
-    'sshd sshd-session dropbear telnetd login gdm gdm-session-worker lightdm sddm sddm-helper ' +
-    'gnome-shell gnome-session-binary plasmashell kwin_x11 kwin_wayland xfce4-panel xfce4-session cinnamon mate-panel ' +
-    'lxpanel lxqt-panel explorer finder dock services svchost taskeng taskhostw wininit winlogon userinit ' +
-    'tmux screen zellij kthreadd'
-  ).split(' '),
-];
+const NOBODY = (
+  'systemd systemd-executor init openrc runit launchd upstart s6-svscan s6-supervise s6-linux-init ' +
+  'runsv runsvdir supervise supervisord tini dumb-init docker-init catatonit containerd-shim dockerd containerd ' +
+  'conmon cron crond cronie anacron atd fcron dcron supercronic go-cron pm2 jobber jobberrunner dkron xinetd inetd ' +
+  'sshd sshd-session dropbear telnetd login gdm gdm-session-worker lightdm sddm sddm-helper ' +
+  'gnome-shell gnome-session-binary plasmashell kwin_x11 kwin_wayland xfce4-panel xfce4-session cinnamon mate-panel ' +
+  'lxpanel lxqt-panel explorer finder dock services svchost taskeng taskhostw wininit winlogon userinit ' +
+  'tmux screen zellij kthreadd'
+).split(' ');
 const NOBODY_NAMES = new Set(NOBODY);
 /** The kernel keeps 15 bytes of a name. */
 const NOBODY_SHORT = new Set(NOBODY.map((name) => name.slice(0, 15)));
@@ -72,7 +75,8 @@ export function isLauncher(program: string): boolean {
 }
 
 export function isLauncherScript(script: string): boolean {
-  return LAUNCHER_SCRIPTS.test(baseName(script));
+  // A project's own yarn has its version in its name: `yarn-4.1.0.cjs`.
+  return LAUNCHER_SCRIPTS.has(baseName(script).replace(/^yarn-[\d.]+(?=\.)/, 'yarn'));
 }
 
 export function isNobody(program: string): boolean {

@@ -203,7 +203,9 @@ class Supervisor {
     try {
       const { ended, rejected } = await lock.endRun(this.#record, runEnd);
       if (rejected !== null) say(`what the command handed in is no JSON; it is kept as ${printable(rejected, 4096)}`);
-      return { outcome: ended.outcome, exitCode, durationMs };
+      const lost = ended.outcome === 'lost' && this.#termination === null;
+      if (lost) say('the lock was lost before the end: another run may have started');
+      return { outcome: ended.outcome, exitCode: lost ? 4 : exitCode, durationMs };
     } catch (error) {
       lock.store.letGo();
       say(`the record of run ${this.#run} could not be written: ${messageOf(error)}; its item stays marked, what was handed in stays in live/`);

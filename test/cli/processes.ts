@@ -66,7 +66,7 @@ export async function bystander(box: Sandbox): Promise<number> {
   return running.pid;
 }
 
-/** The `name=value` settings of a shell are not needed by every test: a shell with its arguments, and a script. */
+/** Starts a script in a group of its own, by a shell that takes arguments (`busybox sh`). */
 export function startShell(
   box: Sandbox,
   shell: readonly string[],
@@ -84,6 +84,21 @@ export function fifo(box: Sandbox, name: string): { tell(line: string): void } {
   spawnSync('mkfifo', [file]);
   const descriptor = fs.openSync(file, 'r+');
   return { tell: (line) => fs.writeSync(descriptor, `${line}\n`) };
+}
+
+/** What `status` tells a program. */
+export interface Status {
+  readonly state: 'free' | 'held' | 'stale';
+  readonly run: number | null;
+  readonly pid: number | null;
+  readonly reason: string | null;
+  readonly heartbeatAgeMs: number | null;
+  readonly staleInMs: number | null;
+  readonly marker: readonly { readonly item: string; readonly state: string; readonly fresh: boolean }[];
+}
+
+export async function look(box: Sandbox): Promise<Status> {
+  return (await box.status()) as unknown as Status;
 }
 
 /** The state of every named lock, by name. */
@@ -104,11 +119,8 @@ export async function expectHeldUntilGone(box: Sandbox, script: Running): Promis
   expect((await box.runlock(['status'])).code).toBe(3);
   script.tell('end');
   await script.ended;
-  const status = await box.status();
-  expect([status['state'], status['reason']]).toEqual([
-    'stale',
-    expect.stringMatching(/ is gone$|has ended$/),
-  ]);
+  const { state, reason } = await look(box);
+  expect([state, reason]).toEqual(['stale', expect.stringMatching(/ is gone$|has ended$/)]);
 }
 
 /** `acquire` on nobody's behalf, so that it says nothing but whether the lock can be had. */

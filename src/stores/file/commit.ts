@@ -156,7 +156,7 @@ function finish(place: Place, ending: Pick<Ending, 'event' | 'marker' | 'record'
   try {
     if (ending.record !== null) {
       const file = recordPath(paths, ending.event.run);
-      recorded = Staged.write(file, ending.record, ownership, { sync: true }).createFile({ sync: true });
+      recorded = createRecord(place, file, ending.record);
       // A record is never overwritten, and what was handed in is not lost: it stands beside the first.
       if (!recorded) keepRejected(paths, ending.event.run, Buffer.from(ending.record), ownership);
     }
@@ -168,6 +168,11 @@ function finish(place: Place, ending: Pick<Ending, 'event' | 'marker' | 'record'
     throw error;
   }
   marker?.put();
+}
+
+/** Written where takers sweep what a kill left; the records of years are not looked through for that. */
+function createRecord({ paths, ownership }: Place, file: string, text: string): boolean {
+  return Staged.write(file, text, ownership, { sync: true, in: paths.dir }).createFile({ sync: true });
 }
 
 function clear(place: Place, run: number, last: LastRun | null): void {
@@ -198,7 +203,7 @@ function handIn(place: Place, record: LockRecord, result: string | null): void {
 function late(place: Place, run: number, record: string, event: HistoryEvent): void {
   const file = recordPath(place.paths, run);
   // Once: a second late finish changes nothing.
-  if (Staged.write(file, record, place.ownership, { sync: true }).createFile({ sync: true })) {
+  if (createRecord(place, file, record)) {
     appendEvent(place.paths, event, place.ownership, { sync: true });
   }
 }

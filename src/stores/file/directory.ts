@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { ioError, RunlockError, systemCode } from '../../errors.ts';
-import { makeDirectory, ownershipOf } from './files.ts';
+import { isDirectory, makeDirectory, ownershipOf } from './files.ts';
 import { lockDirectory, type LockPaths } from './paths.ts';
 
 /**
@@ -62,7 +62,7 @@ export function makeLockDirectory(base: string, folder: string | null, paths: Lo
     makeDirectory(paths.dir, ownership);
   }
   for (const dir of [paths.liveDir, paths.historyDir, paths.recordsDir]) {
-    if (!fs.existsSync(dir)) makeDirectory(dir, ownership);
+    if (!isDirectory(dir)) makeDirectory(dir, ownership);
   }
   return made;
 }

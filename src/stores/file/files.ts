@@ -101,12 +101,16 @@ function own(fd: number, ownership: Ownership): void {
   }
 }
 
+export function isDirectory(file: string): boolean {
+  return fs.statSync(file, { throwIfNoEntry: false })?.isDirectory() === true;
+}
+
 /** Makes one directory with its parent's bits and owner; the parent must be there. */
 export function makeDirectory(dir: string, ownership: Ownership): void {
   try {
     fs.mkdirSync(dir, 0o700);
   } catch (error) {
-    if (systemCode(error) === 'EEXIST') return;
+    if (systemCode(error) === 'EEXIST' && isDirectory(dir)) return;
     throw refused('make the directory', dir, error);
   }
   fs.chmodSync(dir, ownership.mode);
@@ -197,9 +201,17 @@ export class Staged {
     this.#temporary = temporary;
   }
 
-  /** @throws RunlockError `io`; nothing is left behind then */
-  static write(file: string, content: string | Uint8Array, ownership: Ownership, options: { sync: boolean }): Staged {
-    const temporary = temporaryName(file);
+  /**
+   * @param options.in the directory of the temporary file, where it is not the file's own
+   * @throws RunlockError `io`; nothing is left behind then
+   */
+  static write(
+    file: string,
+    content: string | Uint8Array,
+    ownership: Ownership,
+    options: { sync: boolean; in?: string },
+  ): Staged {
+    const temporary = temporaryName(options.in === undefined ? file : path.join(options.in, path.basename(file)));
     const staged = new Staged(file, temporary);
     try {
       const fd = fs.openSync(temporary, O_WRONLY | O_CREAT | O_EXCL, 0o600);

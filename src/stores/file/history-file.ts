@@ -73,25 +73,39 @@ export function readEvents(paths: LockPaths, query: EventQuery): { events: Histo
   return { events, torn };
 }
 
+/** How much of a month's file is read first when looking for a run's end; most ends are near it. */
+const TAIL_BYTES = 64 * 1024;
+
 /**
  * Looks backward for the end of a run, no further than its beginning.
  *
- * @param maxBytes how much of the newest file to read: a look must be quick, a taker reads all
+ * @param maxBytes how much of the newest file to read at most: a look must be quick, a change reads all it needs
  */
-export function findEnd(paths: LockPaths, run: number, maxBytes = Infinity): HistoryEvent | null {
+export function findEnd(paths: LockPaths, run: number, maxBytes = Number.POSITIVE_INFINITY): HistoryEvent | null {
   for (const name of monthNames(paths).reverse()) {
-    const text = readTail(path.join(paths.historyDir, name), maxBytes);
-    let end: HistoryEvent | null = null;
-    for (const line of text.split('\n').reverse()) {
-      if (!line.includes(`"run":${run},`)) continue;
-      const event = parseEvent(line);
-      if (event === null || !('run' in event) || event.run !== run) continue;
-      if (event.event === 'ended' || event.event === 'skipped') end = event;
-      if (event.event === 'taken') return end;
+    const file = path.join(paths.historyDir, name);
+    for (let bytes = Math.min(TAIL_BYTES, maxBytes); ; bytes = Math.min(bytes * 16, maxBytes)) {
+      const { text, whole } = readTail(file, bytes);
+      const { end, began } = searchBackward(text, run);
+      if (began || (end !== null && whole)) return end;
+      if (bytes >= maxBytes) return end;
+      if (whole) break;
     }
-    if (end !== null || maxBytes !== Infinity) return end;
   }
   return null;
+}
+
+/** The first end of the run in the text, and whether its beginning is there, so that no earlier end can be. */
+function searchBackward(text: string, run: number): { end: HistoryEvent | null; began: boolean } {
+  let end: HistoryEvent | null = null;
+  for (const line of text.split('\n').reverse()) {
+    if (!line.includes(`"run":${run},`)) continue;
+    const event = parseEvent(line);
+    if (event === null || !('run' in event) || event.run !== run) continue;
+    if (event.event === 'ended' || event.event === 'skipped') end = event;
+    if (event.event === 'taken') return { end, began: true };
+  }
+  return { end, began: false };
 }
 
 function monthNames(paths: LockPaths): string[] {
@@ -101,22 +115,22 @@ function monthNames(paths: LockPaths): string[] {
 }
 
 function readFile(file: string): string {
-  return readTail(file, Infinity);
+  return readTail(file, Number.POSITIVE_INFINITY).text;
 }
 
-function readTail(file: string, maxBytes: number): string {
+function readTail(file: string, maxBytes: number): { text: string; whole: boolean } {
   const fd = openPlain(file, 'read');
-  if (fd === null) return '';
+  if (fd === null) return { text: '', whole: true };
   try {
     const { size } = fs.fstatSync(fd);
     if (size <= maxBytes) {
       const bytes = readAll(fd, MAX_BYTES);
       if (bytes === null) throw new RunlockError('corrupt', `${file} is larger than ${MAX_BYTES} bytes: move it away`, { path: file });
-      return bytes.toString('utf8');
+      return { text: bytes.toString('utf8'), whole: true };
     }
     const tail = Buffer.alloc(maxBytes);
     const count = fs.readSync(fd, tail, 0, maxBytes, size - maxBytes);
-    return tail.subarray(0, count).toString('utf8');
+    return { text: tail.subarray(0, count).toString('utf8'), whole: false };
   } finally {
     fs.closeSync(fd);
   }

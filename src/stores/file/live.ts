@@ -135,7 +135,7 @@ export function removeLive(paths: LockPaths, run: number): void {
  * @param keep the run whose lock is being taken over
  */
 export function sweepLive(paths: LockPaths, keep: number | null): void {
-  for (const dir of [paths.dir, paths.liveDir, paths.recordsDir]) {
+  for (const dir of [paths.dir, paths.liveDir]) {
     for (const name of listNames(dir)) {
       if (name.endsWith(TEMPORARY)) fs.rmSync(path.join(dir, name), { force: true });
     }

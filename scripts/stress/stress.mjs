@@ -1,0 +1,183 @@
+// @ts-check
+// npm run stress [-- --seconds 60 --seed N --dir DIR --keep]
+//
+// Tries to make two hold the lock at once, or nobody able to, with SIGKILLs everywhere. An oracle that knows nothing
+// of the lock watches, and a naive lock goes through the same: if that one does not fail, the run proves nothing.
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { churnInProcess, churnOfProcesses } from './churn.mjs';
+import { bundleLibrary } from './library.mjs';
+import { Part } from './part.mjs';
+import { Random } from './random.mjs';
+import { roundsInProcess, roundsOfProcesses } from './rounds.mjs';
+
+/** In a run of the default length there must be so many, or it was no stress. */
+const KILLS = 200;
+const DEFAULT_SECONDS = 60;
+
+const { seconds, seed, dir, keep } = readOptions();
+const random = new Random(seed);
+const base = fs.realpathSync(fs.mkdtempSync(path.join(dir, 'runlock-stress-')));
+const library = path.join(base, 'library.cjs');
+const scale = seconds / DEFAULT_SECONDS;
+const started = performance.now();
+/** @type {Part | null} */
+let current = null;
+/** @type {string[][]} */
+const table = [['part', 'rounds/cycles', 'takeovers', 'SIGKILLs', 'double holds', 'stuck', 'seconds']];
+/** @type {string[]} */
+const failures = [];
+
+process.on('exit', () => {
+  current?.children.killAll();
+  if (!keep) fs.rmSync(base, { recursive: true, force: true, maxRetries: 5 });
+});
+for (const [signal, code] of /** @type {const} */ ([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+  ['SIGHUP', 129],
+])) {
+  process.on(signal, () => process.exit(code));
+}
+
+process.stdout.write(
+  `stress: ${seconds} s, --seed ${seed}, ${os.availableParallelism()} cores${keep ? `, kept in ${base}` : ''}\n`,
+);
+await bundleLibrary(library);
+let kills = 0;
+
+await control('control: rounds', async (part) => {
+  const { rounds, doubles } = await roundsInProcess(part, {
+    algorithm: 'naive',
+    library,
+    rounds: count(50),
+    seconds: 8 * scale,
+  });
+  return { count: rounds, doubles, takeovers: 0 };
+});
+await control('control: churn', async (part) => {
+  const enough = () =>
+    part.seconds > 2 && fs.existsSync(part.log) && fs.readFileSync(part.log, 'latin1').includes('double');
+  const how = { seconds: 8 * scale, kills: 0, enough };
+  const { cycles, doubles } = await churnInProcess(part, { algorithm: 'naive', library, ...how });
+  return { count: cycles, doubles, takeovers: 0 };
+});
+await measure('stale together', async (part) => {
+  const { rounds, doubles } = await roundsInProcess(part, {
+    algorithm: 'runlock',
+    library,
+    rounds: count(200),
+    seconds: 15 * scale,
+  });
+  return { count: rounds, doubles, takeovers: rounds - 1 };
+});
+await measure('stale together, binary', async (part) => {
+  const { rounds, doubles } = await roundsOfProcesses(part, { rounds: count(20), seconds: 20 * scale });
+  return { count: rounds, doubles, takeovers: rounds - 1 };
+});
+await measure('churn', async (part) => {
+  const { cycles, ...rest } = await churnInProcess(part, {
+    algorithm: 'runlock',
+    library,
+    seconds: 9 * scale,
+    kills: 0,
+  });
+  return { count: cycles, ...rest };
+});
+await measure('churn, binary', async (part) => {
+  // What is left of the time, without what the winding up takes.
+  const left = Math.max(10 * scale, seconds - (performance.now() - started) / 1000 - 4);
+  const { cycles, ...rest } = await churnOfProcesses(part, { seconds: left });
+  return { count: cycles, ...rest };
+});
+finish();
+
+/**
+ * @typedef {{ count: number, doubles: number, takeovers: number }} Figures
+ * @typedef {(part: Part) => Promise<Figures>} Act
+ */
+
+/** A part in which the real lock must hold. @param {string} name @param {Act} act */
+async function measure(name, act) {
+  const { part, doubles } = await perform(name, act);
+  kills += part.children.kills;
+  if (doubles > 0) part.problem(`${doubles} double holds`);
+  failures.push(...part.problems.map((problem) => `${name}: ${problem}`));
+}
+
+/** A part in which the naive lock must fail. @param {string} name @param {Act} act */
+async function control(name, act) {
+  const { doubles } = await perform(name, act);
+  if (doubles === 0) failures.push(`${name}: the control did not fail: this run proves nothing`);
+}
+
+/** @param {string} name @param {Act} act */
+async function perform(name, act) {
+  const part = new Part(name, base, random.seed());
+  current = part;
+  const figures = await act(part);
+  current = null;
+  const { count, takeovers, doubles } = figures;
+  table.push([
+    name,
+    ...[count, takeovers, part.children.kills, doubles, part.stuck].map(String),
+    part.seconds.toFixed(1),
+  ]);
+  process.stdout.write(`  ${name}: done in ${part.seconds.toFixed(1)} s\n`);
+  return { part, doubles };
+}
+
+function finish() {
+  const widths = (table[0] ?? []).map((_, column) =>
+    Math.max(...table.map((row) => row[column]?.length ?? 0)),
+  );
+  process.stdout.write('\n');
+  for (const row of table) {
+    const cells = row.map((cell, column) =>
+      column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0),
+    );
+    process.stdout.write(`${cells.join('   ')}\n`);
+  }
+  const wanted = Math.floor(KILLS * Math.min(1, scale));
+  if (kills < wanted)
+    failures.push(`only ${kills} SIGKILLs, ${wanted} are the least: is the machine too busy?`);
+  process.stdout.write(
+    `\n${kills} SIGKILLs, ${((performance.now() - started) / 1000).toFixed(1)} s, --seed ${seed}\n`,
+  );
+  for (const failure of failures.slice(0, 30)) process.stdout.write(`FAILED ${failure}\n`);
+  if (failures.length > 30) process.stdout.write(`… and ${failures.length - 30} more\n`);
+  process.stdout.write(
+    failures.length === 0 ? 'passed: the naive lock was held by two, runlock never\n' : '',
+  );
+  process.exit(failures.length === 0 ? 0 : 1);
+}
+
+/** @param {number} forDefault */
+function count(forDefault) {
+  return Math.max(1, Math.round(forDefault * scale));
+}
+
+function readOptions() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        seconds: { type: 'string' },
+        seed: { type: 'string' },
+        keep: { type: 'boolean', default: false },
+      },
+    });
+    const seconds = Number(values.seconds ?? DEFAULT_SECONDS);
+    const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 32));
+    if (!(seconds >= 1)) throw new Error(`--seconds: expected a number from 1, got "${values.seconds}"`);
+    if (!Number.isSafeInteger(seed)) throw new Error(`--seed: expected a whole number, got "${values.seed}"`);
+    if (process.platform !== 'linux') throw new Error('needs Linux: the oracle reads /proc');
+    // Kills, unlike power cuts, don't care about fsync: in memory many more of them fit into the time.
+    const dir = values.dir ?? (fs.existsSync('/dev/shm') ? '/dev/shm' : os.tmpdir());
+    return { seconds, seed, dir, keep: values.keep };
+  } catch (error) {
+    process.stderr.write(`stress: ${error instanceof Error ? error.message : error}\n`);
+    process.exit(2);
+  }
+}
