@@ -147,7 +147,8 @@ export function runsOf(events: Iterable<HistoryEvent>): HistoryRun[] {
       case 'late': {
         const row = runs.get(event.run);
         const note = `handed in a result later (${event.outcome})`;
-        if (row !== undefined) runs.set(event.run, { ...row, reason: row.reason === null ? note : `${row.reason}; ${note}` });
+        if (row !== undefined)
+          runs.set(event.run, { ...row, reason: row.reason === null ? note : `${row.reason}; ${note}` });
         break;
       }
       case 'settled':
@@ -159,7 +160,17 @@ export function runsOf(events: Iterable<HistoryEvent>): HistoryRun[] {
 
 function began(event: TakenEvent): HistoryRun {
   const { run, item, job, at } = event;
-  return { run, item, job, outcome: 'running', startedAt: at, endedAt: null, durationMs: null, exitCode: null, reason: null };
+  return {
+    run,
+    item,
+    job,
+    outcome: 'running',
+    startedAt: at,
+    endedAt: null,
+    durationMs: null,
+    exitCode: null,
+    reason: null,
+  };
 }
 
 function ended(event: EndedEvent, row: HistoryRun | undefined): HistoryRun {
@@ -181,7 +192,17 @@ function ended(event: EndedEvent, row: HistoryRun | undefined): HistoryRun {
 
 function skipped(event: SkippedEvent): HistoryRun {
   const { run, item, job, at, reason } = event;
-  return { run, item, job, outcome: 'skipped', startedAt: at, endedAt: at, durationMs: 0, exitCode: null, reason };
+  return {
+    run,
+    item,
+    job,
+    outcome: 'skipped',
+    startedAt: at,
+    endedAt: at,
+    durationMs: 0,
+    exitCode: null,
+    reason,
+  };
 }
 
 /** Rebuilds the marker from the events: what is running or unknown, and was not settled since. */
@@ -193,7 +214,11 @@ export function markerOf(events: Iterable<HistoryEvent>): MarkerItem[] {
         items = markRunning(event, event.at)(items);
         break;
       case 'ended':
-        items = (event.settled ? settled(event) : markUnknown({ pid: null, ...event }, event.former?.lastKnown ?? event.at))(items);
+        items = (
+          event.settled
+            ? settled(event)
+            : markUnknown({ pid: null, ...event }, event.former?.lastKnown ?? event.at)
+        )(items);
         break;
       case 'skipped':
         if (event.run !== null) items = unmark(event.run)(items);
@@ -210,5 +235,7 @@ export function markerOf(events: Iterable<HistoryEvent>): MarkerItem[] {
 
 /** What a settled end does to the marker: a known outcome clears the item, "nothing was begun" only the own mark. */
 export function settled(event: Pick<EndedEvent, 'outcome' | 'item' | 'run'>) {
-  return event.outcome === 'released' || event.outcome === 'error' ? unmark(event.run) : settleItem(event.item, event.run);
+  return event.outcome === 'released' || event.outcome === 'error'
+    ? unmark(event.run)
+    : settleItem(event.item, event.run);
 }

@@ -12,8 +12,8 @@ import {
   isOver,
   isWithin,
   judge,
-  sameProcess,
   samePids,
+  sameProcess,
   showsToken,
   type Verdict,
 } from './rules.ts';
@@ -71,8 +71,18 @@ export interface Waiting {
 
 /** What became of a `hb`, `finish` or `release`. */
 export type Ended =
-  | { readonly outcome: 'ok'; readonly run: number; readonly record: string | null; readonly handedIn: boolean }
-  | { readonly outcome: 'lost'; readonly run: number | null; readonly record: string | null; readonly look: Look }
+  | {
+      readonly outcome: 'ok';
+      readonly run: number;
+      readonly record: string | null;
+      readonly handedIn: boolean;
+    }
+  | {
+      readonly outcome: 'lost';
+      readonly run: number | null;
+      readonly record: string | null;
+      readonly look: Look;
+    }
   | { readonly outcome: 'none'; readonly run: number | null }
   | { readonly outcome: 'notYours'; readonly run: number | null; readonly look: Look };
 
@@ -127,7 +137,8 @@ export class Lock {
       if (look.verdict.state === 'held') {
         await this.#calm(look.seen);
         if (await candidate.makeRoom?.(look)) continue;
-        if (waiting === null || waiting.signal.aborted || this.#clock.monotonic() >= until) return { outcome: 'held', look };
+        if (waiting === null || waiting.signal.aborted || this.#clock.monotonic() >= until)
+          return { outcome: 'held', look };
         waiting.onWait(look);
         const pause = Math.min(1_000, 100 + 50 * tries) * (0.75 + Math.random() / 2);
         await this.#pause(Math.min(pause, Math.max(0, until - this.#clock.monotonic())), waiting.signal);
@@ -178,7 +189,10 @@ export class Lock {
         return { value: null, change: { type: 'cancel', run: taken.run, event } };
       }
       const record = { ...taken.record, item };
-      return { value: record, change: { type: 'begin', record, begin: beginning(record, iso(seen.now), taken.tookOver) } };
+      return {
+        value: record,
+        change: { type: 'begin', record, begin: beginning(record, iso(seen.now), taken.tookOver) },
+      };
     });
     if (chosen.value === null) return { outcome: 'nothingToDo', run: taken.run, tookOver: taken.tookOver };
     return { outcome: 'acquired', ...taken, record: chosen.value };
@@ -186,7 +200,8 @@ export class Lock {
 
   /** The first who meets a heartbeat from the future sets it to now, so that the hold bounds it. */
   async #calm(seen: Sighting): Promise<void> {
-    if (seen.lock === null || seen.lock.source !== 'lock' || seen.lock.heartbeatAt <= seen.now + AHEAD_MS) return;
+    if (seen.lock === null || seen.lock.source !== 'lock' || seen.lock.heartbeatAt <= seen.now + AHEAD_MS)
+      return;
     await this.store.transact((again) => ({
       value: null,
       change: again.identity === seen.identity ? { type: 'calm' } : null,
@@ -227,7 +242,8 @@ export class Lock {
       if (!found.is.token && !found.is.within) return { outcome: 'notYours', run: record.run, look };
       return this.#handIn(record, look, result, how);
     }
-    if (!found.is.token && !found.is.holder) return this.#late(claim, { type: 'other', look }, run, result, how);
+    if (!found.is.token && !found.is.holder)
+      return this.#late(claim, { type: 'other', look }, run, result, how);
     return this.#end(record, look, result, { outcome: how, exitCode: null, reason: null, settled: true });
   }
 
@@ -242,7 +258,12 @@ export class Lock {
         : { outcome: 'notYours', run: record.run, look };
     }
     if (!found.is.token && !found.is.holder) return { outcome: 'notYours', run: record.run, look };
-    return this.#end(record, look, undefined, { outcome: 'released', exitCode: null, reason: null, settled: settledItem });
+    return this.#end(record, look, undefined, {
+      outcome: 'released',
+      exitCode: null,
+      reason: null,
+      settled: settledItem,
+    });
   }
 
   /** The number of the run that `finish` would end for this claim; null where there is none. */
@@ -254,7 +275,10 @@ export class Lock {
   }
 
   /** The supervisor's end of its run. Freed by nobody else. */
-  async endRun(record: LockRecord, end: RunEnd): Promise<{ ended: EndedEvent; path: string; rejected: string | null }> {
+  async endRun(
+    record: LockRecord,
+    end: RunEnd,
+  ): Promise<{ ended: EndedEvent; path: string; rejected: string | null }> {
     const run = numberOf(record);
     const handedIn = await this.store.handedIn(run);
     const { value } = await this.store.transact((seen) => {
@@ -267,20 +291,35 @@ export class Lock {
       });
       return {
         value: event,
-        change: { type: 'end', run, ending: endingOf(record, event, recordText(summaryOf(event), handedIn.text), event.at) },
+        change: {
+          type: 'end',
+          run,
+          ending: endingOf(record, event, recordText(summaryOf(event), handedIn.text), event.at),
+        },
       };
     });
     return { ended: value, path: this.store.recordPath(run), rejected: handedIn.rejected };
   }
 
   /** Takes back a run whose command could not begin: the item is as it was. */
-  async cancel(record: LockRecord, outcome: 'error' | 'released', reason: string, exitCode: number | null): Promise<void> {
+  async cancel(
+    record: LockRecord,
+    outcome: 'error' | 'released',
+    reason: string,
+    exitCode: number | null,
+  ): Promise<void> {
     await this.store.transact((seen) => ({
       value: null,
       change: {
         type: 'cancel',
         run: numberOf(record),
-        event: endedEvent(record, iso(seen.now), { outcome, exitCode, reason, settled: true, handedIn: null }),
+        event: endedEvent(record, iso(seen.now), {
+          outcome,
+          exitCode,
+          reason,
+          settled: true,
+          handedIn: null,
+        }),
       },
     }));
   }
@@ -302,9 +341,13 @@ export class Lock {
     if (beat !== 'missing') return beat === 'ok';
     const { value } = await this.store.transact<boolean>((seen) => {
       const { lock } = seen;
-      const mine = lock !== null && 'record' in lock.content && lock.content.record.run === run && !lock.ended;
+      const mine =
+        lock !== null && 'record' in lock.content && lock.content.record.run === run && !lock.ended;
       const still = mine && seen.last?.run === run && !seen.last.ended;
-      return { value: still, change: mine && still && lock.source === 'live' ? { type: 'amend', record } : null };
+      return {
+        value: still,
+        change: mine && still && lock.source === 'live' ? { type: 'amend', record } : null,
+      };
     });
     return value;
   }
@@ -318,13 +361,17 @@ export class Lock {
         if (seen.identity !== look.seen.identity) return { value: null, change: null };
         const runs = entriesOf(seen, item);
         if (runs.length === 0) return { value: { outcome: 'absent' }, change: null };
-        const holder = seen.lock !== null && 'record' in seen.lock.content ? seen.lock.content.record.run : null;
+        const holder =
+          seen.lock !== null && 'record' in seen.lock.content ? seen.lock.content.record.run : null;
         const verdict = judge(seen.lock, look.evidence, seen.now);
         if (verdict.state === 'held' && runs.some((run) => run === holder)) {
           return { value: { outcome: 'held', look }, change: null };
         }
         const event: HistoryEvent = { event: 'settled', at: iso(seen.now), item, as, runs };
-        return { value: { outcome: 'settled', runs }, change: { type: 'settle', marker: settleItem(item), event } };
+        return {
+          value: { outcome: 'settled', runs },
+          change: { type: 'settle', marker: settleItem(item), event },
+        };
       });
       if (value !== null) return value;
     }
@@ -332,7 +379,10 @@ export class Lock {
 
   async #handIn(record: LockRecord, look: Look, result: string | null, how: HandedIn): Promise<Ended> {
     const { value } = await this.store.transact<boolean>((seen) => {
-      const current = seen.lock !== null && 'record' in seen.lock.content && !seen.lock.ended ? seen.lock.content.record : null;
+      const current =
+        seen.lock !== null && 'record' in seen.lock.content && !seen.lock.ended
+          ? seen.lock.content.record
+          : null;
       if (current === null || current.run !== record.run || current.tokenHash !== record.tokenHash) {
         return { value: false, change: null };
       }
@@ -346,7 +396,10 @@ export class Lock {
   async #end(record: LockRecord, look: Look, result: string | null | undefined, end: RunEnd): Promise<Ended> {
     const run = numberOf(record);
     const { value } = await this.store.transact<boolean>((seen) => {
-      const current = seen.lock !== null && 'record' in seen.lock.content && !seen.lock.ended ? seen.lock.content.record : null;
+      const current =
+        seen.lock !== null && 'record' in seen.lock.content && !seen.lock.ended
+          ? seen.lock.content.record
+          : null;
       if (current === null || current.run !== record.run || current.tokenHash !== record.tokenHash) {
         return { value: false, change: null };
       }
@@ -355,7 +408,12 @@ export class Lock {
       return { value: true, change: { type: 'end', run, ending: endingOf(record, event, text, event.at) } };
     });
     if (!value) return { outcome: 'lost', run, record: null, look };
-    return { outcome: 'ok', run, record: result === undefined ? null : this.store.recordPath(run), handedIn: false };
+    return {
+      outcome: 'ok',
+      run,
+      record: result === undefined ? null : this.store.recordPath(run),
+      handedIn: false,
+    };
   }
 
   /** Which lock the claim is about, and what it is to the claim. */
@@ -379,11 +437,19 @@ export class Lock {
   /** What became of an earlier run, named by `--run`. */
   async #earlier(run: number, last: number, look: Look): Promise<Found> {
     if (run > last) {
-      throw new RunlockError('usage', `--run ${run}: no such run was ever given out, the last one is ${last === 0 ? 'none' : last} (${this.store.where})`);
+      throw new RunlockError(
+        'usage',
+        `--run ${run}: no such run was ever given out, the last one is ${last === 0 ? 'none' : last} (${this.store.where})`,
+      );
     }
     const { events } = await this.store.events({});
-    const end = events.find((event) => (event.event === 'ended' || event.event === 'skipped') && event.run === run);
-    if (end === undefined || (end.event === 'ended' && (end.outcome === 'interrupted' || end.outcome === 'lost'))) {
+    const end = events.find(
+      (event) => (event.event === 'ended' || event.event === 'skipped') && event.run === run,
+    );
+    if (
+      end === undefined ||
+      (end.event === 'ended' && (end.outcome === 'interrupted' || end.outcome === 'lost'))
+    ) {
       return { type: 'lost', run, look };
     }
     return { type: 'ended', run };
@@ -424,7 +490,12 @@ export class Lock {
     if (former === undefined) return this.#notMine(found);
     const { value } = await this.store.transact<string>((seen) => {
       const at = iso(seen.now);
-      const summary = { ...summaryOf({ ...former, outcome: how, at, settled: false, reason: former.reason, handedIn: how }, true) };
+      const summary = {
+        ...summaryOf(
+          { ...former, outcome: how, at, settled: false, reason: former.reason, handedIn: how },
+          true,
+        ),
+      };
       const event: HistoryEvent = { event: 'late', at, run: former.run, item: former.item, outcome: how };
       return {
         value: this.store.recordPath(former.run),
@@ -460,7 +531,9 @@ function planTaking(candidate: Candidate, tokenHash: string, seen: Sighting, ver
   const record: LockRecord = { version: 1, ...candidate.record, run, tokenHash, acquiredAt: at };
   const former = seen.lock !== null && 'record' in seen.lock.content ? seen.lock.content.record : null;
   const tookOver =
-    verdict.state === 'stale' ? { run: former?.run ?? null, reason: staleWords(verdict.reason, former) } : null;
+    verdict.state === 'stale'
+      ? { run: former?.run ?? null, reason: staleWords(verdict.reason, former) }
+      : null;
   return {
     record,
     run,
@@ -477,7 +550,17 @@ function planTaking(candidate: Candidate, tokenHash: string, seen: Sighting, ver
 
 function beginning(record: LockRecord, at: string, tookOver: TookOver | null) {
   const { item, job, pid, host, tokenHash } = record;
-  const event: TakenEvent = { event: 'taken', at, run: numberOf(record), item, job, pid, host: host ?? '', tokenHash, tookOver };
+  const event: TakenEvent = {
+    event: 'taken',
+    at,
+    run: numberOf(record),
+    item,
+    job,
+    pid,
+    host: host ?? '',
+    tokenHash,
+    tookOver,
+  };
   return { marker: markRunning(record, at), event };
 }
 
@@ -486,7 +569,10 @@ function interruption(former: LockRecord, seen: Sighting, reason: string): Endin
   if (former.run === null || seen.lock === null) return null;
   const lastKnown = iso(Math.min(seen.lock.heartbeatAt, seen.now));
   const identity: Former = {
-    processes: [...former.forks, ...[holderOf(former) ?? former.caller].filter((process) => process !== null)],
+    processes: [
+      ...former.forks,
+      ...[holderOf(former) ?? former.caller].filter((process) => process !== null),
+    ],
     bootId: former.bootId,
     pidNamespace: former.pidNamespace,
     tokenHash: former.tokenHash,
@@ -494,7 +580,10 @@ function interruption(former: LockRecord, seen: Sighting, reason: string): Endin
   };
   const at = iso(seen.now);
   const facts = { exitCode: null, reason, settled: false, handedIn: null };
-  const event: EndedEvent = { ...endedEvent(former, at, { outcome: 'interrupted', ...facts }), former: identity };
+  const event: EndedEvent = {
+    ...endedEvent(former, at, { outcome: 'interrupted', ...facts }),
+    former: identity,
+  };
   const adopt = (handedIn: HandedInResult) => {
     const outcome = handedIn.said ?? 'finished';
     const ended = endedEvent(former, at, {
@@ -558,7 +647,10 @@ function refuseUsedToken(seen: Sighting, tokenHash: string): void {
 
 function entriesOf(seen: Sighting, item: string): number[] {
   if ('problem' in seen.marker) {
-    throw new RunlockError('corrupt', `the marker current.json can't be read (${seen.marker.problem}): the next acquire rebuilds it from the history`);
+    throw new RunlockError(
+      'corrupt',
+      `the marker current.json can't be read (${seen.marker.problem}): the next acquire rebuilds it from the history`,
+    );
   }
   return seen.marker.items.filter((entry) => entry.item === item).map((entry) => entry.run);
 }
@@ -575,7 +667,9 @@ function wasHolder(former: Former, evidence: Evidence, claim: Claim): boolean {
   if (former.tokenHash !== null && claim.tokenHash === former.tokenHash) return true;
   const { here } = evidence;
   if (former.bootId !== here.bootId || former.pidNamespace !== here.pidNamespace) return false;
-  return former.processes.some((process: ProcessRef) => claim.caller.some((caller) => sameProcess(caller, process)));
+  return former.processes.some((process: ProcessRef) =>
+    claim.caller.some((caller) => sameProcess(caller, process)),
+  );
 }
 
 function runOf(look: Look): number | null {

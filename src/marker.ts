@@ -100,7 +100,8 @@ export function parseMarker(text: string): MarkerSight {
   const items: MarkerItem[] = [];
   for (const value of list) {
     const entry = parseItem(value);
-    if (entry === null) return { problem: `entry ${items.length + 1} of "items" is not an item with its run, state and times` };
+    if (entry === null)
+      return { problem: `entry ${items.length + 1} of "items" is not an item with its run, state and times` };
     items.push(entry);
   }
   return { items };
@@ -116,7 +117,8 @@ function parseItem(value: unknown): MarkerItem | null {
   if (typeof item !== 'string' || typeof run !== 'number' || !Number.isSafeInteger(run)) return null;
   if (state !== 'running' && state !== 'unknown') return null;
   const times = [since, lastKnown ?? since];
-  if (!times.every((time): time is string => typeof time === 'string' && !Number.isNaN(Date.parse(time)))) return null;
+  if (!times.every((time): time is string => typeof time === 'string' && !Number.isNaN(Date.parse(time))))
+    return null;
   return {
     item,
     run,

@@ -133,7 +133,8 @@ function readFields(fields: Map<string, unknown>): LockRecord {
     commandPid: read.integer('commandPid', MAX_PID),
     commandPidStarted: read.text('commandPidStarted'),
     acquiredAt: read.time('acquiredAt'),
-    holdMs: fields.get('holdMs') === undefined ? DEFAULT_HOLD_MS : read.integer('holdMs', Number.MAX_SAFE_INTEGER),
+    holdMs:
+      fields.get('holdMs') === undefined ? DEFAULT_HOLD_MS : read.integer('holdMs', Number.MAX_SAFE_INTEGER),
     deadline: read.time('deadline'),
     killAfterMs: read.count('killAfterMs'),
     live: read.flag('live'),
@@ -160,27 +161,43 @@ class FieldReader {
   }
 
   texts(name: string): readonly string[] | null {
-    return this.#read(name, 'a list of texts', (value): value is string[] => Array.isArray(value) && value.every(isText));
+    return this.#read(
+      name,
+      'a list of texts',
+      (value): value is string[] => Array.isArray(value) && value.every(isText),
+    );
   }
 
   flag(name: string): boolean {
-    return this.#read(name, 'true or false', (value): value is boolean => typeof value === 'boolean') ?? false;
+    return (
+      this.#read(name, 'true or false', (value): value is boolean => typeof value === 'boolean') ?? false
+    );
   }
 
   integer(name: string, max: number): number | null {
-    return this.#read(name, `a whole number from 1 to ${max}`, (value): value is number => isInteger(value, 1, max));
+    return this.#read(name, `a whole number from 1 to ${max}`, (value): value is number =>
+      isInteger(value, 1, max),
+    );
   }
 
   count(name: string): number | null {
-    return this.#read(name, 'a whole number from 0', (value): value is number => isInteger(value, 0, Number.MAX_SAFE_INTEGER));
+    return this.#read(name, 'a whole number from 0', (value): value is number =>
+      isInteger(value, 0, Number.MAX_SAFE_INTEGER),
+    );
   }
 
   time(name: string): string | null {
-    return this.#read(name, 'an ISO 8601 time', (value): value is string => isText(value) && !Number.isNaN(Date.parse(value)));
+    return this.#read(
+      name,
+      'an ISO 8601 time',
+      (value): value is string => isText(value) && !Number.isNaN(Date.parse(value)),
+    );
   }
 
   oneOf<T extends string>(name: string, allowed: readonly T[]): T | null {
-    return this.#read(name, allowed.join(' or '), (value): value is T => allowed.some((one) => one === value));
+    return this.#read(name, allowed.join(' or '), (value): value is T =>
+      allowed.some((one) => one === value),
+    );
   }
 
   process(name: string): ProcessRef | null {
@@ -188,7 +205,13 @@ class FieldReader {
   }
 
   processes(name: string): readonly ProcessRef[] {
-    return this.#read(name, 'a list of processes', (value): value is ProcessRef[] => Array.isArray(value) && value.every(isProcess)) ?? [];
+    return (
+      this.#read(
+        name,
+        'a list of processes',
+        (value): value is ProcessRef[] => Array.isArray(value) && value.every(isProcess),
+      ) ?? []
+    );
   }
 
   #read<T>(name: string, expected: string, fits: (value: unknown) => value is T): T | null {

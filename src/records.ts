@@ -53,7 +53,12 @@ export function eventOfRecord(text: string): EndedEvent | null {
   }
   if (typeof json !== 'object' || json === null) return null;
   const record = json as Partial<RunSummary>;
-  if (typeof record.run !== 'number' || typeof record.outcome !== 'string' || typeof record.endedAt !== 'string') return null;
+  if (
+    typeof record.run !== 'number' ||
+    typeof record.outcome !== 'string' ||
+    typeof record.endedAt !== 'string'
+  )
+    return null;
   if (record.lost === true) return null;
   return {
     event: 'ended',

@@ -24,8 +24,14 @@ import { commandOf, DEFAULT_HOLD_MS, holderOf, type LockRecord, type ProcessRef 
  */
 
 /**
- * What is known of a process. `unsure`: something of that number is there, but it can't be told whether it is
- * the same one.
+ * What is known of a process.
+ *
+ * - `alive`: it is there, and it is the same one
+ * - `gone`: the system says that nothing has this number
+ * - `zombie`: it has ended, with all its threads, and only waits to be reaped
+ * - `thread`: the number names a thread of something else
+ * - `reused`: what has the number now was started at another time
+ * - `unsure`: something is there, and there is no way to tell whether it is the one. Never read this as dead
  */
 export type Liveness = 'alive' | 'gone' | 'zombie' | 'thread' | 'reused' | 'unsure';
 
@@ -38,7 +44,7 @@ export interface Here {
   readonly host: string;
   readonly bootId: string | null;
   readonly pidNamespace: string | null;
-  /** When this machine started, epoch ms. */
+  /** When this machine started, epoch ms; 0 where it is not known, so that nothing is older than it. */
   readonly bootedAt: number;
 }
 
@@ -135,7 +141,11 @@ export function judge(sight: LockSight | null, evidence: Evidence, now: number):
 }
 
 /** Rule 1. The kernel's word: no clock is asked while the supervisor or the command lives. */
-function judgeLive(record: LockRecord, evidence: Evidence, untilHold: (reason: HeldReason) => Verdict): Verdict {
+function judgeLive(
+  record: LockRecord,
+  evidence: Evidence,
+  untilHold: (reason: HeldReason) => Verdict,
+): Verdict {
   const { liveFile } = evidence;
   // In another pid namespace the numbers mean nothing; the lock on the live file reaches through.
   const seesPids = samePidNamespace(record, evidence.here);

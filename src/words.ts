@@ -1,7 +1,7 @@
 import { formatDuration } from './clock.ts';
 import { printable } from './printable.ts';
 import type { LockRecord } from './record.ts';
-import { heartbeatAge, type HeldReason, type LockSight, type StaleReason } from './rules.ts';
+import { type HeldReason, heartbeatAge, type LockSight, type StaleReason } from './rules.ts';
 
 /*
  * Facts in words, for people: on the terminal, and as the reason in the history. Whatever came from elsewhere goes
@@ -77,7 +77,8 @@ function otherWords(what: 'platform' | 'host' | 'pidNamespace' | 'boot', record:
 /** The holder in words: `bash ./publish.sh (pid 4121)`, `node publish.js (pid 4122)`. */
 export function holderWords(record: LockRecord | null): string {
   if (record === null) return 'an unknown holder';
-  if (record.command !== null && record.commandPid !== null) return `${commandWords(record.command)} (pid ${record.commandPid})`;
+  if (record.command !== null && record.commandPid !== null)
+    return `${commandWords(record.command)} (pid ${record.commandPid})`;
   const name = printable(record.startedBy ?? '', 80);
   if (record.pid !== null) return name === '' ? `pid ${record.pid}` : `${name} (pid ${record.pid})`;
   return name === '' ? 'a holder without a process' : `${name} (no pid)`;

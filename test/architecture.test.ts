@@ -11,7 +11,11 @@ const FORBIDDEN: readonly (readonly [part: string, imports: RegExp, why: string]
   ['record.ts', /^(?!errors\.ts$)/, 'the shape of a lock stands alone'],
   ['rules.ts', /^(?!record\.ts$)/, 'the rules are pure: no file, no process, no clock'],
   ['store.ts', /./, 'the interface is types only'],
-  ['lock.ts', /^(stores|evidence|cli|run)\/|^node:(fs|child_process|process)/, 'the verbs work over any store'],
+  [
+    'lock.ts',
+    /^(stores|evidence|cli|run)\/|^node:(fs|child_process|process)/,
+    'the verbs work over any store',
+  ],
   ['marker.ts', /^(stores|evidence|cli|run|lock)|^node:/, 'pure'],
   ['history.ts', /^(stores|evidence|cli|run|lock)|^node:/, 'pure'],
   ['records.ts', /^(stores|evidence|cli|run|lock)|^node:/, 'pure'],
@@ -36,20 +40,26 @@ test('each part imports only what its place in the architecture allows', () => {
 });
 
 test('nothing outside the command line imports it', () => {
-  expect(allImports().filter(({ from, to }) => to.startsWith('cli/') && !from.startsWith('cli/'))).toEqual([]);
+  expect(allImports().filter(({ from, to }) => to.startsWith('cli/') && !from.startsWith('cli/'))).toEqual(
+    [],
+  );
 });
 
 test('only the command line writes to the terminal or ends the process', () => {
-  const wrong = sources().filter((file) => !file.startsWith('cli/') && /console\.|process\.(stdout|stderr|exit)\b/.test(read(file)));
+  const wrong = sources().filter(
+    (file) => !file.startsWith('cli/') && /console\.|process\.(stdout|stderr|exit)\b/.test(read(file)),
+  );
   expect(wrong).toEqual([]);
 });
 
 function allImports(): Import[] {
   const found = sources().flatMap((from) =>
-    [...read(from).matchAll(/^(?:import|export) (?!type )[^;]*?from '([^']+)'|import\('([^']+)'\)/gms)].map((match) => ({
-      from,
-      to: resolve(from, match[1] ?? match[2] ?? ''),
-    })),
+    [...read(from).matchAll(/^(?:import|export) (?!type )[^;]*?from '([^']+)'|import\('([^']+)'\)/gms)].map(
+      (match) => ({
+        from,
+        to: resolve(from, match[1] ?? match[2] ?? ''),
+      }),
+    ),
   );
   if (found.length < 50) throw new Error(`found only ${found.length} imports: this test looks at nothing`);
   return found;

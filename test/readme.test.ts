@@ -10,7 +10,12 @@ const README = fs.readFileSync(path.resolve(import.meta.dirname, '../README.md')
 function tableUnder(heading: string): string[][] {
   const section = README.split(`${heading}\n`)[1]?.split(/\n#/)[0] ?? '';
   const rows = section.split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('|---'));
-  return rows.slice(1).map((row) => row.split(/(?<!\\)\|/).slice(1, -1).map((cell) => cell.trim()));
+  return rows.slice(1).map((row) =>
+    row
+      .split(/(?<!\\)\|/)
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  );
 }
 
 test("README's exit-code table is the one the code has", () => {
@@ -20,7 +25,8 @@ test("README's exit-code table is the one the code has", () => {
 test('every code a command may answer with is explained', () => {
   const explained = EXIT_MEANINGS.map(([code]) => code);
   for (const code of Object.values(EXIT)) expect(explained).toContain(String(code));
-  for (const spec of Object.values(COMMANDS)) for (const code of spec.codes) expect(explained).toContain(code);
+  for (const spec of Object.values(COMMANDS))
+    for (const code of spec.codes) expect(explained).toContain(code);
 });
 
 test('README shows every command, with every option it takes', () => {

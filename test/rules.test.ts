@@ -31,7 +31,15 @@ function sightOf(record: LockRecord, ageMs: number, over: Partial<LockSight> = {
 }
 
 function evidence(over: Partial<Evidence> = {}): Evidence {
-  return { here: HERE, holder: 'alive', forks: [], command: 'gone', liveFile: 'unknown', survivors: [], ...over };
+  return {
+    here: HERE,
+    holder: 'alive',
+    forks: [],
+    command: 'gone',
+    liveFile: 'unknown',
+    survivors: [],
+    ...over,
+  };
 }
 
 const state = (record: LockRecord, ageMs: number, over: Partial<Evidence> = {}) =>
@@ -89,7 +97,8 @@ describe('a doubt is never free', () => {
         expect(OVER).toContain(seen.holder);
         expect(seen.survivors).toEqual([]);
         if (!record.live) for (const fork of seen.forks) expect(OVER).toContain(fork);
-        if (record.live && record.bootId === 'boot-a' && record.commandPid !== null) expect(OVER).toContain(seen.command);
+        if (record.live && record.bootId === 'boot-a' && record.commandPid !== null)
+          expect(OVER).toContain(seen.command);
       }),
     );
   });
@@ -137,7 +146,12 @@ describe('the hold', () => {
   });
 
   test('unreadable content is held until its own time has passed', () => {
-    const sight = (age: number): LockSight => ({ content: { problem: 'it is empty' }, heartbeatAt: NOW - age, source: 'lock', ended: false });
+    const sight = (age: number): LockSight => ({
+      content: { problem: 'it is empty' },
+      heartbeatAt: NOW - age,
+      source: 'lock',
+      ended: false,
+    });
     expect(judge(sight(DEFAULT_HOLD_MS), evidence(), NOW).state).toBe('held');
     expect(judge(sight(DEFAULT_HOLD_MS + 1), evidence(), NOW).state).toBe('stale');
   });
@@ -160,9 +174,18 @@ describe('the holder', () => {
   });
 
   test('others of its group hold until the hold ends, and are named', () => {
-    const verdict = judge(sightOf(local, 0), evidence({ holder: 'gone', survivors: ['node x (pid 2)'] }), NOW);
-    expect(verdict).toMatchObject({ state: 'held', reason: { type: 'survivors', names: ['node x (pid 2)'] } });
-    expect(state(local, DEFAULT_HOLD_MS + 1, { holder: 'gone', survivors: ['node x (pid 2)'] })).toBe('stale');
+    const verdict = judge(
+      sightOf(local, 0),
+      evidence({ holder: 'gone', survivors: ['node x (pid 2)'] }),
+      NOW,
+    );
+    expect(verdict).toMatchObject({
+      state: 'held',
+      reason: { type: 'survivors', names: ['node x (pid 2)'] },
+    });
+    expect(state(local, DEFAULT_HOLD_MS + 1, { holder: 'gone', survivors: ['node x (pid 2)'] })).toBe(
+      'stale',
+    );
   });
 
   test('without a pid the heartbeat alone decides', () => {
@@ -216,11 +239,16 @@ describe('a run', () => {
   });
 
   test('killed before it could write down its command is held while the live file is locked', () => {
-    expect(state({ ...run, commandPid: null }, DEFAULT_HOLD_MS + 1, { holder: 'gone', liveFile: 'locked' })).toBe('held');
+    expect(
+      state({ ...run, commandPid: null }, DEFAULT_HOLD_MS + 1, { holder: 'gone', liveFile: 'locked' }),
+    ).toBe('held');
   });
 
   test('that has ended is stale whatever else is seen', () => {
-    expect(judge(sightOf(run, 0, { ended: true }), evidence(), NOW)).toMatchObject({ state: 'stale', reason: { type: 'ended' } });
+    expect(judge(sightOf(run, 0, { ended: true }), evidence(), NOW)).toMatchObject({
+      state: 'stale',
+      reason: { type: 'ended' },
+    });
   });
 });
 
@@ -237,7 +265,10 @@ describe('whose it is', () => {
   });
 
   test('the holder itself may free it, a script it started may only beat', () => {
-    const child = claim({ caller: [{ pid: 5000, started: '1' }], ancestors: [{ pid: 5000, started: '1' }, shell] });
+    const child = claim({
+      caller: [{ pid: 5000, started: '1' }],
+      ancestors: [{ pid: 5000, started: '1' }, shell],
+    });
     expect(isHolder(local, evidence(), claim({ caller: [shell] }))).toBe(true);
     expect(isHolder(local, evidence(), child)).toBe(false);
     expect(isWithin(local, evidence(), child)).toBe(true);
@@ -257,7 +288,11 @@ describe('whose it is', () => {
   });
 
   test('a pid from another namespace, host or boot makes nobody the holder', () => {
-    for (const fields of [{ pidNamespace: 'pid:[2]' }, { host: 'ci-8', bootId: 'boot-c' }, { bootId: 'boot-b' }]) {
+    for (const fields of [
+      { pidNamespace: 'pid:[2]' },
+      { host: 'ci-8', bootId: 'boot-c' },
+      { bootId: 'boot-b' },
+    ]) {
       expect(isHolder({ ...local, ...fields }, evidence(), claim({ caller: [shell] }))).toBe(false);
     }
   });

@@ -1,10 +1,11 @@
 // @ts-check
 // Many who take the lock, work under the oracle's eyes and let go, while a reaper kills them anywhere on the way.
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readLog, summarize } from './oracle.mjs';
-import { BINARY, script } from './part.mjs';
+import { BINARY, disturbance, script } from './part.mjs';
 import { verify } from './verify.mjs';
 
 /**
@@ -13,6 +14,8 @@ import { verify } from './verify.mjs';
  */
 
 const CONTENDERS = 8;
+/** How long a Node takes to start where nothing else is going on, ms. */
+const USUAL_START_MS = 60;
 /** Nobody getting the lock for so long, where all want it: it is stuck, ms. */
 const STUCK_MS = 15_000;
 
@@ -24,6 +27,8 @@ const EXPECTED = [
   // The caller was killed while the command was on its way.
   /^runlock: --pid \d+: there is no such process, so it can't hold the lock$/,
   /^runlock: .*EPIPE/,
+  // The same, and somebody has taken over from it.
+  /^runlock: run \d+ is over, its lock is lost: stop/,
   // Released by a trap after an acquire that was killed before it took the lock.
   /^runlock: not yours, nothing is changed: held by /,
 ];
@@ -32,16 +37,16 @@ const EXPECTED = [
  * In the contenders' own processes, with every file operation a place to be stopped or killed at.
  *
  * @param {Part} part
- * @param {{ algorithm: 'runlock' | 'naive', library: string, seconds: number, kills: number, enough?: () => boolean }} how
- *   goes on beyond `seconds`, but not twice as long, until there were so many kills
+ * @param {{ algorithm: 'runlock' | 'naive', library: string, seconds: number, enough?: () => boolean }} how
+ *   `enough`: to stop before the time is up
  */
-export async function churnInProcess(part, { algorithm, library, seconds, kills, enough }) {
+export async function churnInProcess(part, { algorithm, library, seconds, enough }) {
   const stop = new AbortController();
   const slots = Array.from({ length: CONTENDERS }, () =>
     keepStarting(part, stop.signal, () => {
       const orders = {
         ...{ mode: 'churn', algorithm, library, dir: part.dir, log: part.log, promises: part.promises },
-        ...{ seed: part.random.seed(), disturb: { pause: 0.04, pauseMs: 0.5, kill: 1 / 1000 } },
+        ...{ seed: part.random.seed(), disturb: { ...disturbance(algorithm), kill: 1 / 1000 } },
       };
       const child = part.children.start([script('contender.mjs'), JSON.stringify(orders)], {
         stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
@@ -50,12 +55,9 @@ export async function churnInProcess(part, { algorithm, library, seconds, kills,
       return child;
     }),
   );
-  const isOver = () => {
-    if (enough?.()) return true;
-    return part.seconds > seconds && (part.children.kills >= kills || part.seconds > 2 * seconds);
-  };
+  const isOver = () => enough?.() === true || part.seconds > seconds;
   await reap(part, isOver, 100, () => {
-    part.random.pick(slots)?.child?.kill('SIGKILL');
+    pickReady(part, slots)?.kill('SIGKILL');
   });
   return windUp(part, stop, slots, algorithm === 'runlock');
 }
@@ -80,7 +82,7 @@ export async function churnOfProcesses(part, { seconds }) {
     () => {
       const child = part.random.pick(callers)?.child;
       if (part.random.chance(0.4)) child?.kill('SIGKILL');
-      else if (child?.connected) child.send({ what: 'killNext' });
+      else if (child?.connected) child.send({ what: 'killNext' }, () => {});
     },
   );
   const figures = await windUp(part, stop, [...callers, ...runs], true);
@@ -147,10 +149,24 @@ function startRun(part, stderr) {
   return child;
 }
 
+/** @type {WeakSet<ChildProcess>} */
+const ready = new WeakSet();
+
+/**
+ * One that is at work: who was killed while it starts has not been near the lock.
+ *
+ * @param {Part} part
+ * @param {{ child: ChildProcess | null }[]} slots
+ */
+function pickReady(part, slots) {
+  return part.random.pick(slots.flatMap(({ child }) => (child !== null && ready.has(child) ? [child] : [])));
+}
+
 /** @param {Part} part @param {ChildProcess} child */
 function listen(part, child) {
   child.stdout?.resume();
   child.on('message', (/** @type {{ what: string, text?: string }} */ message) => {
+    if (message.what === 'ready') ready.add(child);
     if (message.what === 'killed') part.children.kills += 1;
     if (message.what === 'problem') part.problem(message.text ?? '');
   });
@@ -177,6 +193,16 @@ function keepStarting(part, stop, start) {
   return slot;
 }
 
+/** How many times slower this machine is just now: killed before they get anywhere, contenders prove nothing. */
+function slowness() {
+  const times = Array.from({ length: 3 }, () => {
+    const started = performance.now();
+    spawnSync(process.execPath, ['-e', '0']);
+    return performance.now() - started;
+  });
+  return Math.max(1, Math.min(...times) / USUAL_START_MS);
+}
+
 /**
  * Kills again and again, and sees to it that the lock still goes round.
  *
@@ -186,10 +212,11 @@ function keepStarting(part, stop, start) {
  * @param {() => void} strike
  */
 async function reap(part, isOver, everyMs, strike) {
+  const pause = everyMs * slowness();
   let size = -1;
   let since = performance.now();
   while (!isOver()) {
-    await sleep(everyMs * part.random.between(0.2, 1.8));
+    await sleep(pause * part.random.between(0.2, 1.8));
     strike();
     const now = fs.existsSync(part.log) ? fs.statSync(part.log).size : 0;
     if (now !== size) {

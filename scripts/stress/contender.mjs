@@ -12,6 +12,7 @@ import { Oracle } from './oracle.mjs';
 import { joinParty } from './party.mjs';
 import { identify, self } from './processes.mjs';
 import { Random } from './random.mjs';
+import { complain, endWithStarter, report } from './starter.mjs';
 
 /**
  * @typedef {import('./party.mjs').Place & {
@@ -20,12 +21,14 @@ import { Random } from './random.mjs';
  * }} Orders
  */
 
+/** How often a holder leaves a stale lock behind. */
+const DIES_HOLDING = 0.2;
+
 /** @type {Orders} */
 const orders = JSON.parse(process.argv[2] ?? '');
 const random = new Random(orders.seed);
 const party = joinParty(orders);
-// Whoever started us is gone: so are we.
-process.on('disconnect', () => process.exit());
+endWithStarter();
 
 try {
   if (orders.mode === 'churn') await churn();
@@ -41,16 +44,18 @@ async function churn() {
   const me = self();
   const promises = fs.openSync(orders.promises, 'a');
   disturb(random, orders.disturb);
+  report({ what: 'ready' });
   for (;;) {
     const item = random.chance(0.5) ? `item-${Math.floor(random.between(0, 20))}` : null;
     const live = random.chance(0.3);
     const run = await party.acquire(me, { live, item });
     if (typeof run === 'string') {
-      await sleep(random.between(0, 6));
+      await sleep(random.between(0, 25));
       continue;
     }
     oracle.enter(run);
     await sleep(random.between(0, 4));
+    if (random.chance(DIES_HOLDING)) process.kill(process.pid, 'SIGKILL');
     if (random.chance(0.5)) expectOk(await party.beat(), `the heartbeat of run ${run}`);
     oracle.leave(run);
     const how = random.chance(0.6) ? 'finish' : 'release';
@@ -65,15 +70,15 @@ function rounds() {
   disturb(random, orders.disturb);
   process.on('message', (/** @type {{ what: 'try' | 'die', live: boolean }} */ message) => {
     void (message.what === 'try' ? tryOnce(message.live) : die()).catch((error) => {
-      process.send?.({ what: 'tried', outcome: `failed: ${error instanceof Error ? error.stack : error}` });
+      report({ what: 'tried', outcome: `failed: ${error instanceof Error ? error.stack : error}` });
     });
   });
-  process.send?.({ what: 'ready' });
+  report({ what: 'ready' });
 
   /** @param {boolean} live */
   async function tryOnce(live) {
     const outcome = await party.acquire(companion.id, { live, item: null });
-    process.send?.({ what: 'tried', outcome });
+    report({ what: 'tried', outcome });
   }
 
   async function die() {
@@ -81,7 +86,7 @@ function rounds() {
     companion.child.kill('SIGKILL');
     await once(companion.child, 'exit');
     companion = startCompanion();
-    process.send?.({ what: 'died' });
+    report({ what: 'died' });
   }
 }
 
@@ -96,9 +101,4 @@ function startCompanion() {
 /** @param {string} outcome @param {string} what */
 function expectOk(outcome, what) {
   if (outcome !== 'ok') complain(`${what}, whose holder lives, was answered "${outcome}"`);
-}
-
-/** @param {string} text */
-function complain(text) {
-  process.send?.({ what: 'problem', text });
 }

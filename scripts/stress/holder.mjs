@@ -8,11 +8,15 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Oracle } from './oracle.mjs';
 import { Random } from './random.mjs';
+import { complain, endWithStarter, report } from './starter.mjs';
 
 /**
  * @typedef {{ binary: string, dir: string, log: string, promises: string, stderr: string, seed: number }} Orders
  * @typedef {{ code: number | null, stdout: string }} Answer `code` null: it was killed
  */
+
+/** How often a holder leaves a stale lock behind. */
+const DIES_HOLDING = 0.2;
 
 /** @type {Orders} */
 const orders = JSON.parse(process.argv[2] ?? '');
@@ -26,11 +30,12 @@ let killsDue = 0;
 /** How long a command takes here, ms; follows what is seen. */
 let usualMs = 120;
 
-process.on('disconnect', () => process.exit());
+endWithStarter();
 process.on('message', () => {
   killsDue = 1;
 });
 
+report({ what: 'ready' });
 for (;;) await cycle();
 
 async function cycle() {
@@ -51,6 +56,7 @@ async function cycle() {
   if (Number.isNaN(run)) return complain(`acquire printed ${JSON.stringify(acquired.stdout)}`);
   oracle.enter(run);
   await sleep(random.between(0, 30));
+  if (random.chance(DIES_HOLDING)) process.kill(process.pid, 'SIGKILL');
   if (random.chance(0.4)) {
     const beat = await runlock('hb', ...shown);
     if (beat.code !== null) expect(`hb of run ${run}`, [0], beat);
@@ -92,7 +98,7 @@ async function runlock(...args) {
   clearTimeout(killer);
   if (child.signalCode === 'SIGKILL') {
     killsDue = 0;
-    process.send?.({ what: 'killed' });
+    report({ what: 'killed' });
     return { code: null, stdout };
   }
   const took = performance.now() - started;
@@ -105,9 +111,4 @@ async function runlock(...args) {
 function expect(what, codes, answer) {
   if (!codes.includes(answer.code ?? -1))
     complain(`${what} answered ${answer.code}, expected ${codes.join(' or ')}`);
-}
-
-/** @param {string} text */
-function complain(text) {
-  process.send?.({ what: 'problem', text });
 }

@@ -18,6 +18,16 @@ export function script(name) {
   return fileURLToPath(new URL(name, import.meta.url));
 }
 
+/**
+ * How likely a file operation is one to be stopped at, and for how long. The naive lock has a tenth of the steps, and
+ * is still stopped less often for each time that it is asked.
+ *
+ * @param {'runlock' | 'naive'} algorithm
+ */
+export function disturbance(algorithm) {
+  return { pause: algorithm === 'naive' ? 0.4 : 0.08, pauseMs: 1 };
+}
+
 /** One part of the stress run: its state directory, its processes, and what went wrong. */
 export class Part {
   children = new Children();

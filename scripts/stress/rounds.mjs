@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { BINARY, Part, script } from './part.mjs';
+import { BINARY, disturbance, Part, script } from './part.mjs';
 
 const CONTENDERS = 8;
 /** One who doesn't answer for so long hangs, ms. */
@@ -13,14 +13,15 @@ const PATIENCE_MS = 20_000;
  * In the contenders' own processes, with every file operation a place to be stopped at.
  *
  * @param {Part} part
- * @param {{ algorithm: 'runlock' | 'naive', library: string, rounds: number, seconds: number }} how
+ * @param {{ algorithm: 'runlock' | 'naive', library: string, rounds: number, seconds: number, enough?: (doubles: number) => boolean }} how
+ *   `enough`: to stop before the time is up
  */
-export async function roundsInProcess(part, { algorithm, library, rounds, seconds }) {
+export async function roundsInProcess(part, { algorithm, library, rounds, seconds, enough }) {
   const contenders = await Promise.all(
     Array.from({ length: CONTENDERS }, async () => {
       const orders = {
         ...{ mode: 'rounds', algorithm, library, dir: part.dir, log: part.log, promises: part.promises },
-        ...{ seed: part.random.seed(), disturb: { pause: 0.04, pauseMs: 0.5, kill: 0 } },
+        ...{ seed: part.random.seed(), disturb: { ...disturbance(algorithm), kill: 0 } },
       };
       const child = part.children.start([script('contender.mjs'), JSON.stringify(orders)], {
         stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
@@ -31,7 +32,7 @@ export async function roundsInProcess(part, { algorithm, library, rounds, second
   );
 
   const tally = new Tally(part);
-  while (tally.rounds < rounds && part.seconds < seconds) {
+  while (tally.rounds < rounds && part.seconds < seconds && enough?.(tally.doubles) !== true) {
     // Every second lock is that of a `run`, which the kernel's lock on its live file keeps too.
     const live = tally.rounds % 2 === 1;
     const outcomes = await Promise.all(

@@ -64,7 +64,8 @@ export function parseArguments(command: string, spec: CommandSpec, argv: readonl
     if (name === '_' || name === '--') continue;
     const option = Object.hasOwn(options, name) ? options[name] : undefined;
     if (option === undefined) throw unknown(command, name, Object.keys(options));
-    if (Array.isArray(value)) throw new RunlockError('usage', `${spelt(name)} is given ${value.length} times, expected once`);
+    if (Array.isArray(value))
+      throw new RunlockError('usage', `${spelt(name)} is given ${value.length} times, expected once`);
     if (option.value !== undefined) values.set(name, String(value));
     else if (value === true) values.set(name, true);
   }

@@ -17,7 +17,9 @@ import type { Target } from './target.ts';
 export function readCandidates(file: string): string[] {
   const where = file === '-' ? 'the candidates on stdin' : file;
   const lines = splitLines(decodeText(file === '-' ? readStdin() : readFile(file), where));
-  const items = lines.flatMap((line, index) => (line === '' ? [] : [itemAt(line, `${where}, line ${index + 1}`)]));
+  const items = lines.flatMap((line, index) =>
+    line === '' ? [] : [itemAt(line, `${where}, line ${index + 1}`)],
+  );
   return [...new Set(items)];
 }
 
@@ -33,7 +35,10 @@ function readFile(file: string): Buffer {
   try {
     return fs.readFileSync(file);
   } catch (cause) {
-    throw new RunlockError('input', ioError('read the candidates', file, cause).message, { path: file, cause });
+    throw new RunlockError('input', ioError('read the candidates', file, cause).message, {
+      path: file,
+      cause,
+    });
   }
 }
 

@@ -44,11 +44,14 @@ function lineFor(verb: Verb, target: Target, ended: Ended): string | null {
       return null;
     case 'lost': {
       const who = ended.run === null ? 'the lock' : `run ${ended.run}`;
-      const kept = ended.record === null ? '' : `; what it handed in is kept as ${printable(ended.record, 4096)}`;
+      const kept =
+        ended.record === null ? '' : `; what it handed in is kept as ${printable(ended.record, 4096)}`;
       return `${who} is over, its lock is lost: stop${kept} (${printable(target.dir, 4096)})`;
     }
     case 'none':
-      return verb === 'release' ? null : `nothing is held in ${printable(target.dir, 4096)}: no run of yours to ${verb === 'hb' ? 'keep' : 'finish'}`;
+      return verb === 'release'
+        ? null
+        : `nothing is held in ${printable(target.dir, 4096)}: no run of yours to ${verb === 'hb' ? 'keep' : 'finish'}`;
     case 'notYours':
       return `not yours, nothing is changed: ${heldLine(target, ended.look)}`;
   }

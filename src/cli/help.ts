@@ -26,11 +26,14 @@ export function generalHelp(): string {
 export async function helpFor(command: string | undefined): Promise<string> {
   if (command === undefined) return generalHelp();
   const spec = Object.hasOwn(COMMANDS, command) ? COMMANDS[command] : undefined;
-  if (spec === undefined) throw new RunlockError('usage', `there is no command "${printable(command, 40)}": see runlock --help`);
+  if (spec === undefined)
+    throw new RunlockError('usage', `there is no command "${printable(command, 40)}": see runlock --help`);
   const { default: yargs } = await import('yargs');
   const parser = yargs([])
     .scriptName('runlock')
-    .usage(`runlock ${command} [OPTION…]${spec.operands === '' ? '' : ` ${spec.operands}`}\n\n${spec.summary}`)
+    .usage(
+      `runlock ${command} [OPTION…]${spec.operands === '' ? '' : ` ${spec.operands}`}\n\n${spec.summary}`,
+    )
     .locale('en')
     .help(false)
     .version(false)
@@ -41,17 +44,30 @@ export async function helpFor(command: string | undefined): Promise<string> {
   return `${await parser.getHelp()}\n`;
 }
 
-function addOptions(parser: { option(name: string, options: object): unknown }, spec: CommandSpec, group: string): void {
-  for (const [options, title] of [[spec.options, group], [COMMON, 'Common options:']] as const) {
+function addOptions(
+  parser: { option(name: string, options: object): unknown },
+  spec: CommandSpec,
+  group: string,
+): void {
+  for (const [options, title] of [
+    [spec.options, group],
+    [COMMON, 'Common options:'],
+  ] as const) {
     for (const [name, option] of Object.entries(options)) parser.option(name, describe(option, title));
   }
 }
 
 function describe(option: OptionSpec, group: string): object {
   const flag = option.value === undefined;
-  return { group, describe: flag ? option.describe : `${option.value}: ${option.describe}`, type: flag ? 'boolean' : 'string' };
+  return {
+    group,
+    describe: flag ? option.describe : `${option.value}: ${option.describe}`,
+    type: flag ? 'boolean' : 'string',
+  };
 }
 
 function codeLines(codes: readonly string[]): string[] {
-  return EXIT_MEANINGS.filter(([code]) => codes.includes(code)).map(([code, meaning]) => `  ${code.padEnd(6)} ${meaning}`);
+  return EXIT_MEANINGS.filter(([code]) => codes.includes(code)).map(
+    ([code, meaning]) => `  ${code.padEnd(6)} ${meaning}`,
+  );
 }

@@ -2,8 +2,8 @@ import { parseDuration } from '../clock.ts';
 import { RunlockError } from '../errors.ts';
 import { findCaller } from '../evidence/caller.ts';
 import { here } from '../evidence/host.ts';
-import { ownSession } from '../evidence/tree.ts';
 import { sightProcess, startOf } from '../evidence/process.ts';
+import { ownSession } from '../evidence/tree.ts';
 import { nameOf } from '../evidence/words.ts';
 import type { Candidate } from '../lock.ts';
 import { parseItem, parseJob } from '../names.ts';
@@ -58,9 +58,13 @@ export function readHold(args: Arguments, configured: number | null): number | n
 export async function withHolder(draft: Draft, args: Arguments): Promise<Draft> {
   const pid = args.text('pid');
   if (args.flag('no-pid')) {
-    if (pid !== undefined) throw new RunlockError('usage', '--no-pid and --pid contradict each other: give one of them');
+    if (pid !== undefined)
+      throw new RunlockError('usage', '--no-pid and --pid contradict each other: give one of them');
     if (args.text('token') === undefined) {
-      throw new RunlockError('usage', '--no-pid needs --token ID: without a process, only the ID shows whose the lock is');
+      throw new RunlockError(
+        'usage',
+        '--no-pid needs --token ID: without a process, only the ID shows whose the lock is',
+      );
     }
     if (draft.holdMs === null) throw neverWithoutPid('--no-pid');
     return draft;
@@ -75,7 +79,8 @@ async function withProcess(draft: Draft, text: string): Promise<Draft> {
   }
   const started = await startOf(pid);
   const liveness = await sightProcess({ pid, started });
-  if (liveness === 'alive' || liveness === 'unsure') return { ...draft, pid, pidStarted: started, startedBy: await nameOf(pid) };
+  if (liveness === 'alive' || liveness === 'unsure')
+    return { ...draft, pid, pidStarted: started, startedBy: await nameOf(pid) };
   throw new RunlockError('usage', `--pid ${pid}: there is no such process, so it can't hold the lock`);
 }
 
@@ -85,7 +90,13 @@ async function withCaller(draft: Draft): Promise<Draft> {
   switch (caller.kind) {
     case 'script': {
       const { process, forks } = caller;
-      return { ...draft, pid: process?.pid ?? null, pidStarted: process?.started ?? null, forks, startedBy: caller.name };
+      return {
+        ...draft,
+        pid: process?.pid ?? null,
+        pidStarted: process?.started ?? null,
+        forks,
+        startedBy: caller.name,
+      };
     }
     case 'indirect':
       if (draft.holdMs === null) throw neverWithoutPid(name);
@@ -102,7 +113,10 @@ async function withCaller(draft: Draft): Promise<Draft> {
 }
 
 function neverWithoutPid(who: string): RunlockError {
-  return new RunlockError('usage', `--hold never needs a holder with a process, or the lock could stay for ever: ${who} has none`);
+  return new RunlockError(
+    'usage',
+    `--hold never needs a holder with a process, or the lock could stay for ever: ${who} has none`,
+  );
 }
 
 /** The supervisor of `run` is the holder itself. */

@@ -30,7 +30,8 @@ export async function findSubject(args: Arguments): Promise<Subject | null> {
   const here = inherited === null || namesLock(args) ? findTarget(args) : await ownLockHere(args, processes);
   const isInherited = inherited !== null && (here === null || here.dir === inherited.lock);
   // A token in the environment belongs to the lock that stands beside it there; alone it is the user's own.
-  const shown = token ?? (isInherited ? inherited.token : inherited === null ? process.env['RUNLOCK_TOKEN'] : undefined);
+  const shown =
+    token ?? (isInherited ? inherited.token : inherited === null ? process.env.RUNLOCK_TOKEN : undefined);
   return {
     target: here ?? targetAt(inherited?.lock ?? ''),
     claim: { ...processes, tokenHash: shown === undefined || shown === '' ? null : await hashToken(shown) },
@@ -46,9 +47,13 @@ interface Inherited {
 
 /** What `run` gave its command. */
 function inheritedIdentity(): Inherited | null {
-  const lock = process.env['RUNLOCK_LOCK'];
+  const lock = process.env.RUNLOCK_LOCK;
   if (lock === undefined || lock === '') return null;
-  return { lock, run: parseRun(process.env['RUNLOCK_RUN'] ?? '', 'RUNLOCK_RUN'), token: process.env['RUNLOCK_TOKEN'] };
+  return {
+    lock,
+    run: parseRun(process.env.RUNLOCK_RUN ?? '', 'RUNLOCK_RUN'),
+    token: process.env.RUNLOCK_TOKEN,
+  };
 }
 
 async function ownLockHere(args: Arguments, processes: Omit<Claim, 'tokenHash'>): Promise<Target | null> {
@@ -67,5 +72,8 @@ function callerChain(caller: Awaited<ReturnType<typeof findCaller>>): Claim['cal
 function parseRun(text: string, what: string): number {
   const run = /^\d{1,15}$/.test(text) ? Number(text) : 0;
   if (run > 0) return run;
-  throw new RunlockError('usage', `${what}: expected the number that acquire printed, got "${printable(text, 40)}"`);
+  throw new RunlockError(
+    'usage',
+    `${what}: expected the number that acquire printed, got "${printable(text, 40)}"`,
+  );
 }

@@ -36,7 +36,10 @@ async function dispatch(argv: readonly string[]): Promise<number> {
       answer(help);
       return EXIT.ok;
     }
-    throw new RunlockError('usage', `expected a command: ${Object.keys(COMMANDS).join(', ')}; see runlock --help`);
+    throw new RunlockError(
+      'usage',
+      `expected a command: ${Object.keys(COMMANDS).join(', ')}; see runlock --help`,
+    );
   }
   const spec = Object.hasOwn(COMMANDS, verb) ? COMMANDS[verb] : undefined;
   if (spec === undefined) {

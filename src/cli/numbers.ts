@@ -12,5 +12,8 @@ export function parseCount(text: string, what: string): number {
 export function parseExitCode(text: string, what: string): number {
   const code = /^\d{1,3}$/.test(text) ? Number(text) : 256;
   if (code < 256) return code;
-  throw new RunlockError('usage', `${what}: expected an exit code from 0 to 255, got "${printable(text, 40)}"`);
+  throw new RunlockError(
+    'usage',
+    `${what}: expected an exit code from 0 to 255, got "${printable(text, 40)}"`,
+  );
 }

@@ -58,7 +58,11 @@ function markJson(entry: MarkerItem, target: Target, look: Look) {
 export function holderIn(look: Look): Holder | null {
   const { lock } = look.seen;
   if (lock === null) return null;
-  return { run: recordIn(look)?.run ?? null, held: look.verdict.state === 'held', heartbeatAt: lock.heartbeatAt };
+  return {
+    run: recordIn(look)?.run ?? null,
+    held: look.verdict.state === 'held',
+    heartbeatAt: lock.heartbeatAt,
+  };
 }
 
 function reasonOf(look: Look): string | null {
@@ -71,13 +75,17 @@ function reasonOf(look: Look): string | null {
 export function statusLines(target: Target, look: Look): string[] {
   const { seen, verdict } = look;
   const lines: string[] = [];
-  if (verdict.state === 'free') lines.push(`free   ${seen.last === null ? 'no run yet' : `last run ${seen.last.run}`}`);
+  if (verdict.state === 'free')
+    lines.push(`free   ${seen.last === null ? 'no run yet' : `last run ${seen.last.run}`}`);
   else lines.push(...lockLines(look));
-  if (seen.lock !== null && recordIn(look) === null) lines.push(`       the file: ${printable(target.dir, 4096)}/lock.json`);
+  if (seen.lock !== null && recordIn(look) === null)
+    lines.push(`       the file: ${printable(target.dir, 4096)}/lock.json`);
   lines.push(`       ${whereWords(target)}`);
   if (verdict.state === 'held') lines.push(`       ${stopWords(look)}`);
   if ('problem' in seen.marker) {
-    lines.push(`marked current.json can't be read (${printable(seen.marker.problem)}): the next acquire rebuilds it from the history`);
+    lines.push(
+      `marked current.json can't be read (${printable(seen.marker.problem)}): the next acquire rebuilds it from the history`,
+    );
   } else {
     for (const entry of seen.marker.items) lines.push(markLine(entry, target, look));
   }
@@ -106,7 +114,8 @@ function lockLines(look: Look): string[] {
 function describeHolder(record: LockRecord | null): string {
   const words = holderWords(record);
   if (record === null) return words;
-  const by = record.command !== null && record.startedBy ? `, started by ${printable(record.startedBy, 80)}` : '';
+  const by =
+    record.command !== null && record.startedBy ? `, started by ${printable(record.startedBy, 80)}` : '';
   return `${words}${by}${record.host === null ? '' : ` on ${printable(record.host, 80)}`}`;
 }
 
@@ -127,7 +136,8 @@ function endWords(look: Look): string {
 
 function whereWords(target: Target): string {
   const lock = target.name === 'default' ? 'default lock' : `lock ${printable(target.name)}`;
-  const config = target.configPath === null ? 'no configuration' : `configuration ${printable(target.configPath, 4096)}`;
+  const config =
+    target.configPath === null ? 'no configuration' : `configuration ${printable(target.configPath, 4096)}`;
   return `${printable(target.dir, 4096)}  (${lock}, ${config})`;
 }
 
@@ -135,11 +145,16 @@ function whereWords(target: Target): string {
 function stopWords(look: Look): string {
   const record = recordIn(look);
   const { verdict, evidence } = look;
-  if (record === null || verdict.state !== 'held') return 'it is taken over when it is old enough, or move the file away after a look at it';
-  if (verdict.reason.type === 'otherMachine') return `to stop it: on ${printable(record.host ?? 'the machine that took it')}, kill ${record.pid ?? record.commandPid ?? 'it'}`;
-  if (record.live && evidence.holder === 'alive') return `to stop it: kill ${record.pid} (it frees the lock by itself)`;
-  if (record.live && record.commandPid !== null) return `to stop it: kill ${record.commandPid} (its supervisor is gone; the lock is free when it has ended)`;
-  if (verdict.reason.type === 'survivors') return 'to stop it: kill what is left of it (the lock is free then)';
+  if (record === null || verdict.state !== 'held')
+    return 'it is taken over when it is old enough, or move the file away after a look at it';
+  if (verdict.reason.type === 'otherMachine')
+    return `to stop it: on ${printable(record.host ?? 'the machine that took it')}, kill ${record.pid ?? record.commandPid ?? 'it'}`;
+  if (record.live && evidence.holder === 'alive')
+    return `to stop it: kill ${record.pid} (it frees the lock by itself)`;
+  if (record.live && record.commandPid !== null)
+    return `to stop it: kill ${record.commandPid} (its supervisor is gone; the lock is free when it has ended)`;
+  if (verdict.reason.type === 'survivors')
+    return 'to stop it: kill what is left of it (the lock is free then)';
   if (record.pid !== null) return `to stop it: kill ${record.pid} (the lock is free when it has ended)`;
   return 'to end it: runlock release --token with the ID it was taken with';
 }

@@ -9,11 +9,18 @@ import { say } from './streams.ts';
 import type { Target } from './target.ts';
 
 /** Says why a run is skipped because the lock is held, and writes it down. */
-export async function reportHeld(args: Arguments, target: Target, draft: Candidate['record'], look: Look): Promise<void> {
+export async function reportHeld(
+  args: Arguments,
+  target: Target,
+  draft: Candidate['record'],
+  look: Look,
+): Promise<void> {
   const line = heldLine(target, look);
   if (!args.flag('quiet')) {
     const inside = await isInside(look);
-    say(`runlock: ${inside ? `you are inside the very run that holds this lock: ${line}` : `skipped, ${line}`}`);
+    say(
+      `runlock: ${inside ? `you are inside the very run that holds this lock: ${line}` : `skipped, ${line}`}`,
+    );
   }
   await writeDown(args, target, draft, EXIT.held, heldReason(look));
 }

@@ -22,21 +22,36 @@ export interface CommandSpec {
 }
 
 export const COMMON: Readonly<Record<string, OptionSpec>> = {
-  dir: { value: 'DIR', describe: 'the state directory (RUNLOCK_DIR; else what runlock.json says, else ./runs)' },
+  dir: {
+    value: 'DIR',
+    describe: 'the state directory (RUNLOCK_DIR; else what runlock.json says, else ./runs)',
+  },
   name: { value: 'NAME', describe: 'a lock of its own name in that directory (RUNLOCK_NAME)' },
-  config: { value: 'FILE', describe: 'the configuration (RUNLOCK_CONFIG; else the nearest runlock.json upwards)' },
+  config: {
+    value: 'FILE',
+    describe: 'the configuration (RUNLOCK_CONFIG; else the nearest runlock.json upwards)',
+  },
   json: { describe: 'answer with one JSON object' },
   quiet: { describe: 'say nothing when the run is skipped' },
   help: { describe: 'show this help' },
 };
 
 const ITEM: OptionSpec = { value: 'ITEM', describe: 'what the run works on' };
-const FROM: OptionSpec = { value: 'FILE', describe: 'pick the item under the lock: the first of the lines that may be started' };
+const FROM: OptionSpec = {
+  value: 'FILE',
+  describe: 'pick the item under the lock: the first of the lines that may be started',
+};
 const JOB: OptionSpec = { value: 'JOB', describe: 'a label, or the path of a job file' };
-const HOLD: OptionSpec = { value: 'D', describe: 'how old the heartbeat may become: 45m unless set, or never' };
+const HOLD: OptionSpec = {
+  value: 'D',
+  describe: 'how old the heartbeat may become: 45m unless set, or never',
+};
 const WAIT: OptionSpec = { value: 'D', describe: 'wait that long for a held lock' };
 const TOKEN: OptionSpec = { value: 'ID', describe: 'shows that the run is yours (RUNLOCK_TOKEN)' };
-const RUN: OptionSpec = { value: 'N', describe: 'act only if the lock is still run N, the number acquire printed' };
+const RUN: OptionSpec = {
+  value: 'N',
+  describe: 'act only if the lock is still run N, the number acquire printed',
+};
 
 export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
   status: {
@@ -96,7 +111,11 @@ export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
     summary: 'frees the lock without a result; the item stays marked as unknown',
     operands: '',
     maxOperands: 0,
-    options: { settled: { describe: 'nothing was begun: the item need not stay marked' }, run: RUN, token: TOKEN },
+    options: {
+      settled: { describe: 'nothing was begun: the item need not stay marked' },
+      run: RUN,
+      token: TOKEN,
+    },
     examples: [[`trap 'runlock release --run "$run"' EXIT`, 'on every way out; does nothing after finish']],
     codes: ['0', '1', '2', '4'],
     load: () => import('./commands/release.ts'),
@@ -114,7 +133,10 @@ export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
       wait: WAIT,
       timeout: { value: 'D', describe: 'end the command and all it started after D: exit 124' },
       'kill-after': { value: 'D', describe: 'how long after TERM comes KILL: 10s unless set' },
-      watchdog: { value: 'D', describe: 'the command must call runlock hb at least every D, or it is ended: exit 124' },
+      watchdog: {
+        value: 'D',
+        describe: 'the command must call runlock hb at least every D, or it is ended: exit 124',
+      },
       'skip-code': { value: 'N', describe: 'exit with N where the command never started because of 3 or 6' },
     },
     examples: [
@@ -153,7 +175,10 @@ export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
       n: { value: 'N', describe: 'the last N: 20 unless set' },
       since: { value: 'D', describe: 'only what began in the last D' },
       item: ITEM,
-      outcome: { value: 'OUTCOME', describe: 'only finished, failed, timedOut, released, interrupted, lost, skipped, error or running' },
+      outcome: {
+        value: 'OUTCOME',
+        describe: 'only finished, failed, timedOut, released, interrupted, lost, skipped, error or running',
+      },
     },
     examples: [
       ['runlock history --since 7d --outcome skipped', 'what was skipped this week'],

@@ -6,7 +6,9 @@ export function answer(text: string): void {
   try {
     writeWhole(1, text);
   } catch (cause) {
-    throw new RunlockError('io', `could not write the answer to stdout: ${systemCode(cause) ?? cause}`, { cause });
+    throw new RunlockError('io', `could not write the answer to stdout: ${systemCode(cause) ?? cause}`, {
+      cause,
+    });
   }
 }
 

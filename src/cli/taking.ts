@@ -1,3 +1,4 @@
+import fs from 'node:fs';
 import { formatDuration, parseDuration, systemClock } from '../clock.ts';
 import type { Candidate, Look, TookOver, Waiting } from '../lock.ts';
 import { printable } from '../printable.ts';
@@ -6,10 +7,13 @@ import { readCandidates, startable } from './candidates.ts';
 import { heldLine } from './output.ts';
 import { isTerminal, say } from './streams.ts';
 import type { Target } from './target.ts';
-import fs from 'node:fs';
 
 /** What `--wait` asks for; on a terminal one line shows what is waited for. */
-export async function readWaiting(args: Arguments, target: Target, signal: AbortSignal): Promise<Waiting | null> {
+export async function readWaiting(
+  args: Arguments,
+  target: Target,
+  signal: AbortSignal,
+): Promise<Waiting | null> {
   const text = args.text('wait');
   if (text === undefined) return null;
   const forMs = parseDuration(text, '--wait', { zero: true });
@@ -52,5 +56,7 @@ export function readChoice(args: Arguments, target: Target): Candidate['choose']
 
 export function sayTookOver(tookOver: TookOver | null): void {
   if (tookOver === null) return;
-  say(`runlock: took over from ${tookOver.run === null ? 'a lock without a number' : `run ${tookOver.run}`}: ${printable(tookOver.reason, 400)}`);
+  say(
+    `runlock: took over from ${tookOver.run === null ? 'a lock without a number' : `run ${tookOver.run}`}: ${printable(tookOver.reason, 400)}`,
+  );
 }

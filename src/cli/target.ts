@@ -58,7 +58,12 @@ export function findAllTargets(args: Arguments): Target[] {
     targetOf({ ...place, name: parseLockName('default') }),
     ...named.map(({ folder, name }) => {
       const lockName = name === null ? null : parseLockName(name);
-      return makeTarget(place, folder, lockName?.text ?? folder, place.config.settingsFor(lockName ?? place.name));
+      return makeTarget(
+        place,
+        folder,
+        lockName?.text ?? folder,
+        place.config.settingsFor(lockName ?? place.name),
+      );
     }),
   ];
 }
@@ -72,7 +77,12 @@ export function targetAt(dir: string): Target {
   const base = folder === null ? dir : path.dirname(path.dirname(dir));
   const name = parseLockName((folder === null ? null : nameOfFolder(folder)) ?? 'default');
   const config = loadConfig(null);
-  return makeTarget({ base, name, config, named: true, assumed: false }, folder, name.text, config.settingsFor(name));
+  return makeTarget(
+    { base, name, config, named: true, assumed: false },
+    folder,
+    name.text,
+    config.settingsFor(name),
+  );
 }
 
 /** Whether a flag of the command line names the lock. */
@@ -85,9 +95,14 @@ function findPlace(args: Arguments): Place {
   const configFile = args.text('config') ?? fromEnvironment('RUNLOCK_CONFIG');
   const name = parseLockName(args.text('name') ?? fromEnvironment('RUNLOCK_NAME') ?? 'default');
   const namedBase = dir === undefined ? null : absolute(dir);
-  const config = loadConfig(configFile === undefined ? findConfig(namedBase ?? absolute('.')) : absolute(configFile));
+  const config = loadConfig(
+    configFile === undefined ? findConfig(namedBase ?? absolute('.')) : absolute(configFile),
+  );
   if (config.store !== null || fromEnvironment('RUNLOCK_STORE') !== undefined) {
-    throw new RunlockError('usage', 'store: this version keeps its locks in a directory only; unset "store" and RUNLOCK_STORE');
+    throw new RunlockError(
+      'usage',
+      'store: this version keeps its locks in a directory only; unset "store" and RUNLOCK_STORE',
+    );
   }
   const base = namedBase ?? config.dir ?? absolute('runs');
   return { base, name, config, named: namesLock(args), assumed: namedBase === null && config.dir === null };
@@ -115,14 +130,18 @@ function noticeWords(notice: Notice): string {
       return `made the state directory ${printable(notice.path, 4096)}`;
     case 'markerSetAside':
       return `${printable(notice.path, 4096)} could not be read: set aside as ${printable(notice.to, 4096)} and rebuilt from the history`;
+    case 'leftToNext':
+      return `done, but not tidied up: ${printable(notice.error.message, 400)}; the next command does`;
   }
 }
 
 /** Schedulers start things in a home directory, in / or in System32: a state directory there is an accident. */
 function refuseAccident(parent: string): void {
   const real = realPath(parent);
-  const windows = process.env['SystemRoot'];
-  const places = [os.homedir(), path.parse(real).root, ...(windows === undefined ? [] : [windows])].map(realPath);
+  const windows = process.env.SystemRoot;
+  const places = [os.homedir(), path.parse(real).root, ...(windows === undefined ? [] : [windows])].map(
+    realPath,
+  );
   const inWindows = windows !== undefined && real.toLowerCase().startsWith(realPath(windows).toLowerCase());
   if (!places.includes(real) && !inWindows) return;
   throw new RunlockError(

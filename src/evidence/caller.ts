@@ -1,6 +1,6 @@
+import type { ProcessRef } from '../record.ts';
 import { readInvocation } from './invocation.ts';
 import { type OwnCall, ownCall } from './own-call.ts';
-import type { ProcessRef } from './process.ts';
 import { roleOf } from './role.ts';
 import { type Look, looker, type Sight } from './sight.ts';
 import { wordsOf } from './words.ts';
@@ -87,14 +87,15 @@ function outermost(innermost: Sight, look: Look): Caller {
 }
 
 /**
- * Copies share code and stack addresses, which a script that calls itself does not. Where the system
- * won't show those, the same arguments are enough: a shell too many only keeps the lock held longer.
+ * Copies have the same arguments and the same code and stack addresses; a script that calls itself has
+ * other addresses. Where the system shows none the arguments alone decide, and then such a script counts
+ * as one with its caller: a shell too many only keeps the lock held longer.
  */
 function isCopy(shell: Sight, parent: Sight): boolean {
   if (readInvocation(parent.argv, parent.comm).kind !== 'shell') return false;
   const sameWords =
     shell.argv.length === parent.argv.length && shell.argv.every((word, at) => word === parent.argv[at]);
-  return sameWords && (shell.image === parent.image || shell.image === null || parent.image === null);
+  return sameWords && shell.image === parent.image;
 }
 
 function indirect(seen: Pick<Sight, 'pid' | 'started' | 'argv'>): Caller {

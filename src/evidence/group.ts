@@ -1,4 +1,4 @@
-import type { ProcessRef } from './process.ts';
+import type { ProcessRef } from '../record.ts';
 import { isDead, procIsOurs, readAllStats } from './procfs.ts';
 import { nameOf, wordsOf } from './words.ts';
 

@@ -1,17 +1,6 @@
 import { hostname, uptime } from 'node:os';
+import type { Here } from '../rules.ts';
 import { readLink, readText } from './procfs.ts';
-
-/** Where we are: what decides whether a pid on record means anything here. */
-export interface Here {
-  platform: string;
-  host: string;
-  /** Linux's id of this boot: the same one is the same kernel, whatever the host is called. Null elsewhere. */
-  bootId: string | null;
-  /** Linux's name of our pid namespace, as `pid:[4026531836]`. Null elsewhere. */
-  pidNamespace: string | null;
-  /** Epoch ms at which this machine started; 0 if unknown, so that nothing is older than it. */
-  bootedAt: number;
-}
 
 /** `now` in epoch ms. Never throws: what can't be found out is null, empty or 0. */
 export function here(now: number = Date.now()): Here {

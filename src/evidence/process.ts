@@ -1,26 +1,11 @@
 import { systemCode } from '../errors.ts';
+import { MAX_PID, type ProcessRef } from '../record.ts';
+import type { Liveness } from '../rules.ts';
 import { isDead, procIsOurs, readStat, readThreadGroup } from './procfs.ts';
-
-/** A process, told from all others that had or will have its number. */
-export interface ProcessRef {
-  pid: number;
-  /** The system's own raw start value (Linux: ticks since boot), only ever compared under the same boot. Null: not known. */
-  started: string | null;
-}
-
-/**
- * - `alive`: it is there, and it is the same one
- * - `gone`: the system says that nothing has this number
- * - `zombie`: it has ended, with all its threads, and only waits to be reaped
- * - `thread`: the number names a thread of something else
- * - `reused`: what has the number now was started at another time
- * - `unsure`: something is there, and there is no way to tell whether it is the one. Never read this as dead
- */
-export type Liveness = 'alive' | 'gone' | 'zombie' | 'thread' | 'reused' | 'unsure';
 
 /** `process.kill` is true for 0, -1, "", true and [], each of which means something else or nothing: ask this first. */
 export function validPid(value: unknown): value is number {
-  return typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= 0x7fffffff;
+  return typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MAX_PID;
 }
 
 /** Whether the process on record still lives. Only the system's own "no such process" makes it `gone`. */

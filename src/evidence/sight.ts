@@ -1,4 +1,5 @@
-import { type ProcessRef, probe } from './process.ts';
+import type { ProcessRef } from '../record.ts';
+import { probe } from './process.ts';
 import { procIsOurs, readArgv, readStat } from './procfs.ts';
 
 /** A process as the search for a caller sees it. */
@@ -7,8 +8,8 @@ export interface Sight extends ProcessRef {
   /** The kernel's name of it. */
   comm: string;
   argv: readonly string[];
-  /** Equal in forked copies of one process, and in nothing else. Null where the system doesn't tell. */
-  image: string | null;
+  /** Equal in forked copies of one process; also where the system doesn't tell. */
+  image: string;
 }
 
 /** Looks at one process. `hidden`: it may be there, but we are not shown it. */
@@ -20,7 +21,7 @@ export async function looker(): Promise<Look> {
   const table = await readTable();
   return (pid) => {
     const row = table.get(pid);
-    if (row !== undefined) return { ...row, comm: row.name, image: null };
+    if (row !== undefined) return { ...row, comm: row.name, image: '' };
     return probe(pid) === 'gone' ? 'gone' : 'hidden';
   };
 }
@@ -29,7 +30,6 @@ function lookLinux(pid: number): Sight | 'gone' | 'hidden' {
   const stat = procIsOurs() ? readStat(pid) : null;
   if (stat === null) return probe(pid) === 'gone' ? 'gone' : 'hidden';
   const { ppid, comm, started, startCode, startStack } = stat;
-  // Of another user's process the kernel says 1 and 0: two strangers would look like copies.
-  const image = Number(startCode) > 1 && startStack !== '0' ? `${startCode} ${startStack}` : null;
-  return { pid, ppid, started, comm, argv: readArgv(pid) ?? [], image };
+  // Of another user's process the kernel says 1 and 0, so that all of those are alike.
+  return { pid, ppid, started, comm, argv: readArgv(pid) ?? [], image: `${startCode} ${startStack}` };
 }

@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import type { ProcessRef } from '../record.ts';
 import type { Named } from './group.ts';
-import type { ProcessRef } from './process.ts';
 import { isDead, procIsOurs, readAllStats, readBytes, readLink, readStat, type Stat } from './procfs.ts';
 import { nameOf, wordsOf } from './words.ts';
 
@@ -76,12 +76,18 @@ function traces({ lock, run, livePath, liveIndex, command }: TreeRef): (stat: St
     if (since !== null && Number(started) < Number(since)) return false;
     if (pid === 2 || ppid === 2) return false;
     const fd = liveIndex === null ? null : readLink(`/proc/${pid}/fd/${liveIndex}`);
-    if (fd !== null && fd.replace(/ \(deleted\)$/, '') === path) return true;
+    if (fd !== null && namesLiveFile(fd, path)) return true;
     const environment = readBytes(`/proc/${pid}/environ`);
     if (environment === null) return false;
     const whole = Buffer.concat([Buffer.of(0), environment, Buffer.of(0)]);
     return entries.every((entry) => whole.includes(entry));
   };
+}
+
+/** The kernel shows the name that a file was opened by: the live file had a temporary one until it was locked. */
+function namesLiveFile(fd: string, path: string): boolean {
+  const shown = fd.replace(/ \(deleted\)$/, '');
+  return shown === path || (shown.startsWith(`${path}.`) && shown.endsWith('.tmp'));
 }
 
 /** The kernel shows a descriptor's path without links. The file itself may be gone by now. */

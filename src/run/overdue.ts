@@ -35,6 +35,7 @@ function overdueRecord({ seen, evidence, verdict }: Look): LockRecord | null {
   if (verdict.state !== 'held' || seen.lock === null || !('record' in seen.lock.content)) return null;
   const supervisorGone = ['orphan', 'leftovers', 'survivors'].includes(verdict.reason.type);
   const { record } = seen.lock.content;
-  if (!record.live || !supervisorGone || record.deadline === null || !samePids(record, evidence.here)) return null;
+  if (!record.live || !supervisorGone || record.deadline === null || !samePids(record, evidence.here))
+    return null;
   return Date.parse(record.deadline) < seen.now ? record : null;
 }

@@ -2,7 +2,9 @@ import fs from 'node:fs';
 
 /** What is passed on to the command. The other signals have no meaning of their own for a supervisor. */
 const PASSED_ON: readonly NodeJS.Signals[] =
-  process.platform === 'win32' ? ['SIGINT', 'SIGHUP', 'SIGBREAK'] : ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'];
+  process.platform === 'win32'
+    ? ['SIGINT', 'SIGHUP', 'SIGBREAK']
+    : ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'];
 
 /** Those that a terminal sends to everyone in its foreground group. */
 const FROM_TERMINAL: ReadonlySet<NodeJS.Signals> = new Set(['SIGINT', 'SIGQUIT', 'SIGBREAK']);

@@ -7,7 +7,13 @@ import type { Lock, RunEnd } from '../lock.ts';
 import { printable } from '../printable.ts';
 import type { LockRecord } from '../record.ts';
 import type { Tie } from '../store.ts';
-import { type CommandEnd, exitCodeOfCommand, type RunningCommand, signalCode, startCommand } from './command.ts';
+import {
+  type CommandEnd,
+  exitCodeOfCommand,
+  type RunningCommand,
+  signalCode,
+  startCommand,
+} from './command.ts';
 import type { Signals } from './signals.ts';
 import { endTree, membersInSession, send } from './tree.ts';
 
@@ -38,7 +44,11 @@ export interface Supervised {
 }
 
 /** Why the tree is being ended; the first reason counts. */
-type Termination = { readonly outcome: 'timedOut' | 'lost'; readonly exitCode: 124 | 4; readonly reason: string };
+type Termination = {
+  readonly outcome: 'timedOut' | 'lost';
+  readonly exitCode: 124 | 4;
+  readonly reason: string;
+};
 
 /** Runs the command under the lock that has been taken, and ends the run on every way out. */
 export async function supervise(options: Supervision): Promise<Supervised> {
@@ -66,7 +76,13 @@ class Supervisor {
     await turn();
     await turn();
     const early = signals.first;
-    if (early !== null) return this.#neverBegan('released', signalCode(early), `${early} before the command was started`, start);
+    if (early !== null)
+      return this.#neverBegan(
+        'released',
+        signalCode(early),
+        `${early} before the command was started`,
+        start,
+      );
 
     const command = await startCommand({
       argv: this.#options.argv,
@@ -89,7 +105,12 @@ class Supervisor {
     return this.#finish(end, clock.monotonic() - start);
   }
 
-  async #neverBegan(outcome: 'released' | 'error', exitCode: number, reason: string, start: number): Promise<Supervised> {
+  async #neverBegan(
+    outcome: 'released' | 'error',
+    exitCode: number,
+    reason: string,
+    start: number,
+  ): Promise<Supervised> {
     const { lock, clock, say } = this.#options;
     say(printable(reason, 400));
     await lock.cancel(this.#record, outcome, reason, exitCode);
@@ -190,7 +211,9 @@ class Supervisor {
       if (members.length === 0) return;
       if (!said && clock.monotonic() - start > SAY_AFTER_MS) {
         said = true;
-        say(`the command has ended, still waiting for what it started: ${members.map(memberWords).join(', ')}`);
+        say(
+          `the command has ended, still waiting for what it started: ${members.map(memberWords).join(', ')}`,
+        );
       }
       await clock.sleep(pause);
     }
@@ -202,13 +225,16 @@ class Supervisor {
     const exitCode = runEnd.exitCode ?? 0;
     try {
       const { ended, rejected } = await lock.endRun(this.#record, runEnd);
-      if (rejected !== null) say(`what the command handed in is no JSON; it is kept as ${printable(rejected, 4096)}`);
+      if (rejected !== null)
+        say(`what the command handed in is no JSON; it is kept as ${printable(rejected, 4096)}`);
       const lost = ended.outcome === 'lost' && this.#termination === null;
       if (lost) say('the lock was lost before the end: another run may have started');
       return { outcome: ended.outcome, exitCode: lost ? 4 : exitCode, durationMs };
     } catch (error) {
       lock.store.letGo();
-      say(`the record of run ${this.#run} could not be written: ${messageOf(error)}; its item stays marked, what was handed in stays in live/`);
+      say(
+        `the record of run ${this.#run} could not be written: ${messageOf(error)}; its item stays marked, what was handed in stays in live/`,
+      );
       return { outcome: 'error', exitCode: exitCode === 0 ? 125 : exitCode, durationMs };
     }
   }

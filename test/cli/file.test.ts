@@ -82,7 +82,9 @@ describe('a marker that is no marker is set aside, said, and rebuilt from the hi
     const taken = await box.runlock(['acquire', 'ep-2', '--no-pid', '--token', 'a']);
     expect(taken.code).toBe(0);
     expectOneClearLine(taken.stderr, box.file('current.json'));
-    const aside = fs.readdirSync(box.runs).filter((name) => name.startsWith('current.json') && name !== 'current.json');
+    const aside = fs
+      .readdirSync(box.runs)
+      .filter((name) => name.startsWith('current.json') && name !== 'current.json');
     expect(aside.map((name) => fs.readFileSync(box.file(name)).equals(Buffer.from(content)))).toEqual([true]);
     expect(JSON.parse(box.read('current.json'))).toMatchObject({
       items: [

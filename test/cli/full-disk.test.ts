@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
-import { describe, expect, test, type TestContext } from 'vitest';
+import { describe, expect, type TestContext, test } from 'vitest';
 import { eventually, MINUTE, Sandbox } from './harness.ts';
 import { filesUnder, lines, mountOver, needs, startRun } from './jobs.ts';
 
@@ -59,80 +59,92 @@ const NEARLY_FULL: { disk: string; left: number; make: Disk }[] = [
 
 // C4
 describe('on a full disk', () => {
-  test.for(NEARLY_FULL)('acquire takes the lock whole or not at all: $disk, $left kB left', async ({ left, make }, ctx) => {
-    const box = make(ctx);
-    await box.runlock(['run', '--item', 'ep-0', 'false']);
-    const marker = box.read('current.json');
-    fill(box, left);
-    const { code, stdout, stderr } = await box.runlock(['acquire', 'ep-1', '--no-pid', '--token', 'a']);
-    expectNothingHalf(box);
-    if (code === 0) {
-      expect(stdout).toBe('2\n');
-      expect(JSON.parse(box.read('lock.json'))).toMatchObject({ run: 2, item: 'ep-1' });
-      expect(box.read('current.json')).toContain('"ep-1"');
-    } else {
-      expect([code, stdout]).toEqual([1, '']);
-      expect(stderr).toMatch(/ENOSPC|no space/);
-      expect(lines(stderr)).toHaveLength(1);
-      expect(fs.existsSync(box.file('lock.json'))).toBe(false);
-      expect(box.read('current.json')).toBe(marker);
-      const run = await box.runlock(['run', 'echo', 'began']);
-      expect([run.code, run.stdout]).toEqual([125, '']);
-      makeRoom(box);
-      expect((await box.runlock(['acquire', 'ep-1', '--no-pid', '--token', 'b'])).code).toBe(0);
-    }
-  });
-
-  test.for(NEARLY_FULL)('finish keeps the lock or ends the run whole: $disk, $left kB left', async ({ left, make }, ctx) => {
-    const box = make(ctx);
-    await box.runlock(['acquire', 'ep-1', '--no-pid', '--token', 'a']);
-    const marker = box.read('current.json');
-    fill(box, left);
-    const big = await box.runlock(['finish', '-', '--token', 'a'], { input: BIG });
-    expect(big.code).toBe(1);
-    expect(big.stderr).toMatch(/ENOSPC|no space/);
-    expect(lines(big.stderr)).toHaveLength(1);
-    expect(box.read('current.json')).toBe(marker);
-    expect(fs.readdirSync(box.file('records'))).toEqual([]);
-    expectNothingHalf(box);
-
-    const small = await box.runlock(['finish', '-', '--token', 'a'], { input: '{"id":1}' });
-    expectNothingHalf(box);
-    if (small.code === 0) {
-      expect(box.read('records', '1.json')).toContain('{"id":1}');
-      expect(box.read('current.json')).not.toContain('ep-1');
-      expect(fs.existsSync(box.file('lock.json'))).toBe(false);
-    } else {
-      expect(small.code).toBe(1);
-      expect((await box.runlock(['status'])).code).toBe(3);
-      makeRoom(box);
-      expect((await box.runlock(['finish', '-', '--token', 'a'], { input: BIG })).code).toBe(0);
-      expect(box.read('records', '1.json')).toContain(BIG);
-    }
-    expect((await box.runlock(['status'])).code).toBe(0);
-  });
-
-  test.for([tmpfs, ext2])('hb and status of a held lock work, release and settle lose nothing', async (make, ctx) => {
-    const box = make(ctx);
-    await box.runlock(['run', '--item', 'ep-0', 'false']);
-    await box.runlock(['acquire', 'ep-1', '--no-pid', '--token', 'a']);
-    fill(box);
-    box.age(box.file('lock.json'), 10 * MINUTE);
-    expect((await box.runlock(['hb', '--token', 'a'])).code).toBe(0);
-    expect(Date.now() - fs.statSync(box.file('lock.json')).mtimeMs).toBeLessThan(MINUTE);
-    expect((await box.runlock(['status'])).code).toBe(3);
-    expect((await box.runlock(['run', 'echo', 'began'])).code).toBe(3);
-    for (const args of [['settle', 'ep-0'], ['release', '--token', 'a']]) {
-      const { code } = await box.runlock(args);
-      expect([0, 1]).toContain(code);
+  test.for(NEARLY_FULL)(
+    'acquire takes the lock whole or not at all: $disk, $left kB left',
+    async ({ left, make }, ctx) => {
+      const box = make(ctx);
+      await box.runlock(['run', '--item', 'ep-0', 'false']);
+      const marker = box.read('current.json');
+      fill(box, left);
+      const { code, stdout, stderr } = await box.runlock(['acquire', 'ep-1', '--no-pid', '--token', 'a']);
       expectNothingHalf(box);
-      if (code === 1 && args[0] === 'settle') expect(box.read('current.json')).toContain('ep-0');
-      expect(box.read('current.json')).toContain('ep-1');
-    }
-    makeRoom(box);
-    expect((await box.runlock(['release', '--token', 'a'])).code).toBe(0);
-    expect((await box.runlock(['status'])).code).toBe(0);
-  });
+      if (code === 0) {
+        expect(stdout).toBe('2\n');
+        expect(JSON.parse(box.read('lock.json'))).toMatchObject({ run: 2, item: 'ep-1' });
+        expect(box.read('current.json')).toContain('"ep-1"');
+      } else {
+        expect([code, stdout]).toEqual([1, '']);
+        expect(stderr).toMatch(/ENOSPC|no space/);
+        expect(lines(stderr)).toHaveLength(1);
+        expect(fs.existsSync(box.file('lock.json'))).toBe(false);
+        expect(box.read('current.json')).toBe(marker);
+        const run = await box.runlock(['run', 'echo', 'began']);
+        expect([run.code, run.stdout]).toEqual([125, '']);
+        makeRoom(box);
+        expect((await box.runlock(['acquire', 'ep-1', '--no-pid', '--token', 'b'])).code).toBe(0);
+      }
+    },
+  );
+
+  test.for(NEARLY_FULL)(
+    'finish keeps the lock or ends the run whole: $disk, $left kB left',
+    async ({ left, make }, ctx) => {
+      const box = make(ctx);
+      await box.runlock(['acquire', 'ep-1', '--no-pid', '--token', 'a']);
+      const marker = box.read('current.json');
+      fill(box, left);
+      const big = await box.runlock(['finish', '-', '--token', 'a'], { input: BIG });
+      expect(big.code).toBe(1);
+      expect(big.stderr).toMatch(/ENOSPC|no space/);
+      expect(lines(big.stderr)).toHaveLength(1);
+      expect(box.read('current.json')).toBe(marker);
+      expect(fs.readdirSync(box.file('records'))).toEqual([]);
+      expectNothingHalf(box);
+
+      const small = await box.runlock(['finish', '-', '--token', 'a'], { input: '{"id":1}' });
+      expectNothingHalf(box);
+      if (small.code === 0) {
+        expect(box.read('records', '1.json')).toContain('{"id":1}');
+        expect(box.read('current.json')).not.toContain('ep-1');
+        expect(fs.existsSync(box.file('lock.json'))).toBe(false);
+      } else {
+        expect(small.code).toBe(1);
+        expect((await box.runlock(['status'])).code).toBe(3);
+        makeRoom(box);
+        expect((await box.runlock(['finish', '-', '--token', 'a'], { input: BIG })).code).toBe(0);
+        expect(box.read('records', '1.json')).toContain(BIG);
+      }
+      expect((await box.runlock(['status'])).code).toBe(0);
+    },
+  );
+
+  test.for([tmpfs, ext2])(
+    'hb and status of a held lock work, release and settle lose nothing',
+    async (make, ctx) => {
+      const box = make(ctx);
+      await box.runlock(['run', '--item', 'ep-0', 'false']);
+      await box.runlock(['acquire', 'ep-1', '--no-pid', '--token', 'a']);
+      fill(box);
+      box.age(box.file('lock.json'), 10 * MINUTE);
+      expect((await box.runlock(['hb', '--token', 'a'])).code).toBe(0);
+      expect(Date.now() - fs.statSync(box.file('lock.json')).mtimeMs).toBeLessThan(MINUTE);
+      expect((await box.runlock(['status'])).code).toBe(3);
+      expect((await box.runlock(['run', 'echo', 'began'])).code).toBe(3);
+      for (const args of [
+        ['settle', 'ep-0'],
+        ['release', '--token', 'a'],
+      ]) {
+        const { code } = await box.runlock(args);
+        expect([0, 1]).toContain(code);
+        expectNothingHalf(box);
+        if (code === 1 && args[0] === 'settle') expect(box.read('current.json')).toContain('ep-0');
+        expect(box.read('current.json')).toContain('ep-1');
+      }
+      makeRoom(box);
+      expect((await box.runlock(['release', '--token', 'a'])).code).toBe(0);
+      expect((await box.runlock(['status'])).code).toBe(0);
+    },
+  );
 
   test('a stale lock is taken over whole or not at all, and the interrupted run is not forgotten', async (ctx) => {
     const box = tmpfs(ctx);
@@ -147,34 +159,43 @@ describe('on a full disk', () => {
       { item: 'ep-1', state: 'unknown' },
       { item: 'ep-2', state: 'running' },
     ]);
-    expect(box.history().filter((event) => event['outcome'] === 'interrupted')).toHaveLength(1);
+    expect(box.history().filter((event) => event.outcome === 'interrupted')).toHaveLength(1);
   });
 
   test.for([
     [0, 125],
     [7, 7],
-  ] as const)('run goes on beating; when its record can not be written, %i becomes %i and the result is kept', async ([code, expected], ctx) => {
-    const box = tmpfs(ctx);
-    const run = startRun(box, [
-      '--item', 'ep-1', '--hold', '1s', '--',
-      'sh', '-c', `echo '{"id":1}' | runlock finish - && echo handed-in; read line; exit ${code}`,
-    ]);
-    await run.says('handed-in');
-    fill(box);
-    box.age(box.file('lock.json'), 10 * MINUTE);
-    await eventually('a heartbeat', () => Date.now() - fs.statSync(box.file('lock.json')).mtimeMs < MINUTE);
-    run.tell('go on');
-    const result = await run.result;
-    expect(result.code).toBe(expected);
-    expect(result.stderr).toMatch(/record .*(ENOSPC|no space)/);
-    expectNothingHalf(box);
-    expect(box.read('current.json')).toContain('"ep-1"');
-    expect(box.read('live', '1.result')).toContain('{"id":1}');
+  ] as const)(
+    'run goes on beating; when its record can not be written, %i becomes %i and the result is kept',
+    async ([code, expected], ctx) => {
+      const box = tmpfs(ctx);
+      const run = startRun(box, [
+        '--item',
+        'ep-1',
+        '--hold',
+        '1s',
+        '--',
+        'sh',
+        '-c',
+        `echo '{"id":1}' | runlock finish - && echo handed-in; read line; exit ${code}`,
+      ]);
+      await run.says('handed-in');
+      fill(box);
+      box.age(box.file('lock.json'), 10 * MINUTE);
+      await eventually('a heartbeat', () => Date.now() - fs.statSync(box.file('lock.json')).mtimeMs < MINUTE);
+      run.tell('go on');
+      const result = await run.result;
+      expect(result.code).toBe(expected);
+      expect(result.stderr).toMatch(/record .*(ENOSPC|no space)/);
+      expectNothingHalf(box);
+      expect(box.read('current.json')).toContain('"ep-1"');
+      expect(box.read('live', '1.result')).toContain('{"id":1}');
 
-    makeRoom(box);
-    expect((await box.runlock(['run', 'true'])).code).toBe(0);
-    expect(box.read('records', '1.json')).toContain('{"id":1}');
-  });
+      makeRoom(box);
+      expect((await box.runlock(['run', 'true'])).code).toBe(0);
+      expect(box.read('records', '1.json')).toContain('{"id":1}');
+    },
+  );
 
   test('a result that a command can not hand in is told to it, and a later one is taken', async (ctx) => {
     const box = tmpfs(ctx);
@@ -218,7 +239,10 @@ describe('on a full disk', () => {
 test('an acquire whose answer can not be written does not hold the lock', async (ctx) => {
   if (!fs.existsSync('/dev/full')) ctx.skip('needs /dev/full');
   const box = new Sandbox();
-  for (const [args, code] of [['acquire ep --no-pid --token a', 1], ['status', 1]] as const) {
+  for (const [args, code] of [
+    ['acquire ep --no-pid --token a', 1],
+    ['status', 1],
+  ] as const) {
     const full = await box.exec('bash', ['-c', `runlock ${args} > /dev/full`]);
     expect([args, full.code]).toEqual([args, code]);
     expect(full.stderr).not.toMatch(/^\s+at /m);

@@ -87,7 +87,10 @@ export class Sandbox {
   history(): Record<string, unknown>[] {
     const dir = this.file('history');
     if (!fs.existsSync(dir)) return [];
-    const lines = fs.readdirSync(dir).sort().flatMap((name) => fs.readFileSync(path.join(dir, name), 'utf8').split('\n'));
+    const lines = fs
+      .readdirSync(dir)
+      .sort()
+      .flatMap((name) => fs.readFileSync(path.join(dir, name), 'utf8').split('\n'));
     return lines.flatMap((line) => {
       try {
         return [JSON.parse(line) as Record<string, unknown>];
@@ -141,8 +144,14 @@ export class Sandbox {
 }
 
 function environment(extra: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
-  const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('RUNLOCK_')));
-  return { ...clean, PATH: `${BIN_DIR}${path.delimiter}${path.dirname(process.execPath)}${path.delimiter}${process.env['PATH']}`, ...extra };
+  const clean = Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !name.startsWith('RUNLOCK_')),
+  );
+  return {
+    ...clean,
+    PATH: `${BIN_DIR}${path.delimiter}${path.dirname(process.execPath)}${path.delimiter}${process.env.PATH}`,
+    ...extra,
+  };
 }
 
 /** A process that is under way; talks over its pipes, so that no test needs to sleep. */
@@ -221,7 +230,11 @@ export class Running {
 }
 
 /** Asks again until it is so; for facts that no pipe tells, such as the end of a process. */
-export async function eventually(what: string, holds: () => boolean | Promise<boolean>, forMs = 20_000): Promise<void> {
+export async function eventually(
+  what: string,
+  holds: () => boolean | Promise<boolean>,
+  forMs = 20_000,
+): Promise<void> {
   const until = Date.now() + forMs;
   while (!(await holds())) {
     if (Date.now() > until) throw new Error(`not within ${forMs} ms: ${what}`);
@@ -235,7 +248,7 @@ export function isRoot(): boolean {
 
 /** The path of a program, or null where it is not installed. */
 export function which(program: string): string | null {
-  for (const dir of (process.env['PATH'] ?? '').split(path.delimiter)) {
+  for (const dir of (process.env.PATH ?? '').split(path.delimiter)) {
     const file = path.join(dir, program);
     if (fs.existsSync(file)) return file;
   }

@@ -80,7 +80,9 @@ export function snapshot(file: string): { bytes: string; mtime: bigint; inode: b
 
 /** All files under a directory with their bytes. */
 export function filesUnder(dir: string): Record<string, string> {
-  const files = fs.readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  const files = fs
+    .readdirSync(dir, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile());
   const paths = files.map((entry) => `${entry.parentPath}/${entry.name}`).sort();
   return Object.fromEntries(paths.map((file) => [file, fs.readFileSync(file, 'latin1')]));
 }

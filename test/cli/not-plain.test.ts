@@ -38,7 +38,9 @@ describe('a symbolic link in place of a state file is refused, and what it point
   // C7
   test.each(STATE_FILES)('%s', async (name) => {
     const box = await used();
-    const content = fs.existsSync(box.file(name)) ? box.read(name) : JSON.stringify({ pid: 2 ** 22 - 1, job: 'x' });
+    const content = fs.existsSync(box.file(name))
+      ? box.read(name)
+      : JSON.stringify({ pid: 2 ** 22 - 1, job: 'x' });
     const victim = box.write('victim', content);
     box.age(victim, 3_600_000);
     const before = snapshot(victim);
@@ -55,22 +57,27 @@ describe('a symbolic link in place of a state file is refused, and what it point
     expect(fs.existsSync(path.join(box.dir, 'absent'))).toBe(false);
   });
 
-  test.each(['there', 'absent'])('the record of a run that ends (victim %s): the lock stays', async (state) => {
-    const box = await used();
-    const victim = path.join(box.dir, 'victim');
-    if (state === 'there') box.write('victim', '{}');
-    expect((await box.runlock(['acquire', 'ep-1', '--no-pid', '--token', 'a'])).code).toBe(0);
-    const file = link(box, 'records/2.json', victim);
-    const { code, stderr } = await box.runlock(['finish', '-', '--token', 'a'], { input: '{"id":1}' });
-    expect(code).toBe(1);
-    expect(stderr).toContain(file);
-    expect(fs.existsSync(victim) ? fs.readFileSync(victim, 'utf8') : null).toBe(state === 'there' ? '{}' : null);
+  test.each(['there', 'absent'])(
+    'the record of a run that ends (victim %s): the lock stays',
+    async (state) => {
+      const box = await used();
+      const victim = path.join(box.dir, 'victim');
+      if (state === 'there') box.write('victim', '{}');
+      expect((await box.runlock(['acquire', 'ep-1', '--no-pid', '--token', 'a'])).code).toBe(0);
+      const file = link(box, 'records/2.json', victim);
+      const { code, stderr } = await box.runlock(['finish', '-', '--token', 'a'], { input: '{"id":1}' });
+      expect(code).toBe(1);
+      expect(stderr).toContain(file);
+      expect(fs.existsSync(victim) ? fs.readFileSync(victim, 'utf8') : null).toBe(
+        state === 'there' ? '{}' : null,
+      );
 
-    fs.rmSync(file);
-    expect((await box.runlock(['status'])).code).toBe(3);
-    expect((await box.runlock(['finish', '-', '--token', 'a'], { input: '{"id":1}' })).code).toBe(0);
-    expect(box.read('records/2.json')).toContain('{"id":1}');
-  });
+      fs.rmSync(file);
+      expect((await box.runlock(['status'])).code).toBe(3);
+      expect((await box.runlock(['finish', '-', '--token', 'a'], { input: '{"id":1}' })).code).toBe(0);
+      expect(box.read('records/2.json')).toContain('{"id":1}');
+    },
+  );
 
   test.each(['live/2', 'records/2.json'])('%s of the next run', async (name) => {
     const box = await used();
@@ -78,7 +85,10 @@ describe('a symbolic link in place of a state file is refused, and what it point
     link(box, name, victim);
     const { code, stdout } = await box.runlock(['run', 'echo', 'began']);
     // Either it refuses, or it takes another number.
-    expect([[125, ''], [0, 'began\n']]).toContainEqual([code, stdout]);
+    expect([
+      [125, ''],
+      [0, 'began\n'],
+    ]).toContainEqual([code, stdout]);
     expect(fs.readFileSync(victim, 'utf8')).toBe('precious');
     expect(fs.readlinkSync(box.file(name))).toBe(victim);
   });
@@ -88,8 +98,12 @@ describe('a symbolic link in place of a state file is refused, and what it point
     const victim = box.write('victim', '{"precious":true}');
     const before = snapshot(victim);
     const run = startRun(box, [
-      '--hold', '600ms', '--',
-      'sh', '-c', `rm -f runs/live/2${suffix}; ln -s "$PWD/victim" runs/live/2${suffix}
+      '--hold',
+      '600ms',
+      '--',
+      'sh',
+      '-c',
+      `rm -f runs/live/2${suffix}; ln -s "$PWD/victim" runs/live/2${suffix}
         echo '{"a":1}' | runlock finish -; runlock hb; echo done; read line`,
     ]);
     await run.says('done');
@@ -135,7 +149,13 @@ describe('what is no regular file in place of a state file is an error, and nobo
     const box = await used();
     fs.rmSync(box.file(name), { recursive: true, force: true });
     fs.writeFileSync(box.file(name), 'precious');
-    const { code, stderr, stdout } = await box.runlock(['run', '--name', name === 'locks' ? 'x' : 'default', 'echo', 'began']);
+    const { code, stderr, stdout } = await box.runlock([
+      'run',
+      '--name',
+      name === 'locks' ? 'x' : 'default',
+      'echo',
+      'began',
+    ]);
     expect([code, stdout]).toEqual([125, '']);
     expect(stderr).toContain(box.file(name));
     expect(stderr).not.toMatch(/unexpected failure/);
@@ -146,8 +166,14 @@ describe('what is no regular file in place of a state file is an error, and nobo
     needs(ctx, 'mkfifo');
     const box = await used();
     const run = startRun(box, [
-      '--watchdog', '1s', '--kill-after', '200ms', '--',
-      'sh', '-c', 'rm -f runs/live/2.hb; mkfifo runs/live/2.hb runs/live/2.result; echo done; read line',
+      '--watchdog',
+      '1s',
+      '--kill-after',
+      '200ms',
+      '--',
+      'sh',
+      '-c',
+      'rm -f runs/live/2.hb; mkfifo runs/live/2.hb runs/live/2.result; echo done; read line',
     ]);
     await run.says('done');
     const { code } = await run.result;

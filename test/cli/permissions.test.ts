@@ -166,7 +166,7 @@ describe("root's cron does not shut the user out", () => {
     await run.says('begun');
     const { code, stderr } = await box.runlock(['run', 'echo', 'began'], nobody);
     expect(code).toBe(3);
-    expect(stderr).toContain(`pid ${(await box.status())['commandPid']}`);
+    expect(stderr).toContain(`pid ${(await box.status()).commandPid}`);
     expect((await box.runlock(['release'], nobody)).code).toBe(0);
     expect((await box.runlock(['finish'], nobody)).code).toBe(4);
     run.tell('go on');
@@ -179,13 +179,19 @@ describe("root's cron does not shut the user out", () => {
     const nobody = asNobody(box);
     box.makeRuns();
     fs.chmodSync(box.runs, 0o777);
-    for (const [dead, next] of [[{}, nobody], [nobody, {}]] as const) {
+    for (const [dead, next] of [
+      [{}, nobody],
+      [nobody, {}],
+    ] as const) {
       const run = startRun(box, ['--item', 'ep', '--', 'sh', '-c', 'echo begun; read line'], dead);
       await run.says('begun');
       run.killGroup();
       await run.ended;
       const { code, stderr } = await box.runlock(['run', 'true'], next);
-      expect([code, stderr]).toEqual([0, expect.stringMatching(/^runlock: took over from run \d+: [^\n]*\n$/)]);
+      expect([code, stderr]).toEqual([
+        0,
+        expect.stringMatching(/^runlock: took over from run \d+: [^\n]*\n$/),
+      ]);
     }
   });
 
@@ -195,7 +201,7 @@ describe("root's cron does not shut the user out", () => {
     const nobody = asNobody(box);
     box.makeRuns();
     fs.chmodSync(box.runs, 0o1777);
-    await asRoot(box, ['acquire', '--no-pid', '--token', 'a']);
+    await asRoot(box, ['acquire', '--no-pid', '--token', 'root']);
     box.age(box.file('lock.json'), 46 * MINUTE);
     await expectNoStart(box, /user 0|root/, nobody);
     expect((await asRoot(box, ['run', 'true'])).code).toBe(0);

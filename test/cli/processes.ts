@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { expect, type TestContext } from 'vitest';
+import { expect, onTestFinished, type TestContext } from 'vitest';
 import { isRoot, type Options, type Running, type Sandbox, which } from './harness.ts';
 
 /** Skips the test, visibly, where a program is not installed. */
@@ -31,11 +31,16 @@ const FAKETIME = [
   '/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1',
 ].find((file) => fs.existsSync(file));
 
-/** An environment whose wall clock is wrong, the monotonic one left alone: `+50m`, or `@` and a file that says so. */
+/**
+ * An environment whose wall clock is wrong, the monotonic one left alone: `+50m`, a time at which it stands still,
+ * or `@` and a file that says so.
+ */
 export function wrongClock(ctx: TestContext, by: string): NodeJS.ProcessEnv {
   if (FAKETIME === undefined) return ctx.skip('needs faketime');
-  const clock = by.startsWith('@') ? { FAKETIME_TIMESTAMP_FILE: by.slice(1) } : { FAKETIME: by };
-  return { LD_PRELOAD: FAKETIME, DONT_FAKE_MONOTONIC: '1', FAKETIME_NO_CACHE: '1', ...clock };
+  const clock: NodeJS.ProcessEnv = by.startsWith('@')
+    ? { FAKETIME_TIMESTAMP_FILE: by.slice(1) }
+    : { FAKETIME: by };
+  return { LD_PRELOAD: FAKETIME, DONT_FAKE_MONOTONIC: '1', FAKETIME_NO_CACHE: '1', TZ: 'UTC', ...clock };
 }
 
 /** What a lock of this machine says about where it was taken. */
@@ -84,6 +89,19 @@ export function fifo(box: Sandbox, name: string): { tell(line: string): void } {
   spawnSync('mkfifo', [file]);
   const descriptor = fs.openSync(file, 'r+');
   return { tell: (line) => fs.writeSync(descriptor, `${line}\n`) };
+}
+
+/** Ends with the test also those that leave the group they were started in: they are still in the sandbox. */
+export function endStrays(box: Sandbox): void {
+  onTestFinished(() => {
+    for (const pid of fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+      try {
+        if (fs.readlinkSync(`/proc/${pid}/cwd`) === box.dir) process.kill(Number(pid), 'SIGKILL');
+      } catch {
+        // Gone already, or not to be seen.
+      }
+    }
+  });
 }
 
 /** What `status` tells a program. */

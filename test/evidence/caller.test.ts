@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, type TestContext, test } from 'vitest';
 import type { Caller } from '../../src/evidence/caller.ts';
-import type { ProcessRef } from '../../src/evidence/process.ts';
+import type { ProcessRef } from '../../src/record.ts';
 import { type Bundle, bundle } from './fixtures/bundle.ts';
 import { endAll, has, LINUX, start } from './fixtures/processes.ts';
 

@@ -158,8 +158,8 @@ test('a script that calls itself is not its own copy', () => {
 });
 
 test('where addresses are not shown, the same arguments make a copy, other ones do not', () => {
-  const script = { argv: ['bash', './publish.sh'], image: null };
-  expect(callerOf(script, script, { argv: ['bash', './other.sh'], image: null })).toMatchObject({
+  const script = { argv: ['bash', './publish.sh'], image: '' };
+  expect(callerOf(script, script, { argv: ['bash', './other.sh'], image: '' })).toMatchObject({
     process: { pid: 99 },
     forks: [{ pid: 100 }],
   });
@@ -204,6 +204,6 @@ test.each<[string, string, object]>([
   ['WindowsTerminal.exe', 'explorer.exe', { kind: 'script', process: { pid: 100 } }],
   ['svchost.exe', 'services.exe', { kind: 'indirect', process: { pid: 100 } }],
 ])('on Windows the shim is climbed below a script only: cmd.exe below %s', (parent, above, found) => {
-  const line = ['cmd.exe', parent, above].map((name) => ({ argv: [name], image: null }));
+  const line = ['cmd.exe', parent, above].map((name) => ({ argv: [name], image: '' }));
   expect(callerOf(...line)).toMatchObject(found);
 });

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { groupMembers } from '../../src/evidence/group.ts';
 import { startOf } from '../../src/evidence/process.ts';
-import { endAll, LINUX, start } from './fixtures/processes.ts';
+import { becomeZombie, endAll, LINUX, start, ZOMBIE } from './fixtures/processes.ts';
 
 afterEach(endAll);
 
@@ -19,9 +19,9 @@ test('a dead leader leaves the living of its group behind, by pid, start and nam
 
 test('zombies and other groups are no members', async (ctx) => {
   if (!LINUX) ctx.skip('groups are read from /proc');
-  const leader = await start('bash', ['-c', 'sh -c "exit 0" & setsid sleep 300 & echo $!; exec sleep 300'], {
-    detached: true,
-  });
+  const leader = await start('bash', ['-c', `setsid sleep 300 & echo $!; ${ZOMBIE}`], { detached: true });
+  await becomeZombie(Number(await leader.next()));
+  // A child on its way to a session of its own is still of this one.
   while ((await groupMembers(leader.pid)).length > 0) await new Promise((resolve) => setTimeout(resolve, 5));
   process.kill(Number(leader.line), 'SIGKILL');
 });

@@ -1,7 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { afterEach, expect, test } from 'vitest';
 import { sightProcess, startOf, validPid } from '../../src/evidence/process.ts';
-import { endAll, has, LINUX, ROOT, start } from './fixtures/processes.ts';
+import { becomeZombie, endAll, has, LINUX, ROOT, start, ZOMBIE } from './fixtures/processes.ts';
 
 afterEach(endAll);
 
@@ -48,10 +48,9 @@ test('a number never given out is gone', async () => {
 
 test('a zombie is one, with and without a start on record', async (ctx) => {
   if (!LINUX) ctx.skip('zombies are told by /proc');
-  // The shell's child ends when it is told to, and exec leaves nobody who would reap it.
-  const parent = await start('bash', ['-c', 'sh -c "exit 0" & echo $!; exec sleep 60']);
+  const parent = await start('bash', ['-c', ZOMBIE]);
   const pid = Number(parent.line);
-  await until(() => readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z '));
+  await becomeZombie(pid);
   expect(await sightProcess({ pid, started: await startOf(pid) })).toBe('zombie');
   expect(await sightProcess({ pid, started: null })).toBe('zombie');
   expect(await sightProcess({ pid, started: '1' })).toBe('reused');
@@ -66,8 +65,7 @@ test('a process whose first thread has ended but whose others work is alive', as
       'print("ready", flush=True)\n' +
       'ctypes.CDLL(None).pthread_exit(None)',
   ]);
-  // The shim in front of it may be a shell that execs; the pid stays.
-  await until(() => readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z '));
+  await becomeZombie(pid);
   expect(await sightProcess({ pid, started: await startOf(pid) })).toBe('alive');
 });
 
@@ -86,7 +84,3 @@ test('a process of another user is alive', async (ctx) => {
   const { pid } = await start('setpriv', ['--reuid=65534', 'sh', '-c', 'echo ready; read x']);
   expect(await sightProcess({ pid, started: await startOf(pid) })).toBe('alive');
 });
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5));
-}

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
 import { runsOf } from '../../src/history.ts';
 import { type Acquired, Lock } from '../../src/lock.ts';
 import type { Store } from '../../src/store.ts';
 import { hashToken } from '../../src/token.ts';
-import { systemClock } from '../../src/clock.ts';
 import { candidate, claimOf, FakeMachine } from './fakes.ts';
 
 /** One lock, and any number of clients of it. */
@@ -32,7 +32,8 @@ export function storeContract(name: string, make: () => StoreFixture): void {
       if (got.outcome !== 'acquired') throw new Error(`expected the lock, got ${got.outcome}`);
       return got;
     };
-    const outcomes = async () => runsOf((await open().store.events({})).events).map((run) => [run.run, run.outcome]);
+    const outcomes = async () =>
+      runsOf((await open().store.events({})).events).map((run) => [run.run, run.outcome]);
     const marks = async () => {
       const { marker } = (await open().look()).seen;
       if ('problem' in marker) throw new Error(marker.problem);
@@ -40,7 +41,9 @@ export function storeContract(name: string, make: () => StoreFixture): void {
     };
 
     test('of ten contenders for a free lock exactly one wins', async () => {
-      const got = await Promise.all(Array.from({ length: 10 }, (_, n) => open().acquire(candidate(script(100 + n)))));
+      const got = await Promise.all(
+        Array.from({ length: 10 }, (_, n) => open().acquire(candidate(script(100 + n)))),
+      );
       expect(got.filter((one) => one.outcome === 'acquired')).toHaveLength(1);
       expect(got.filter((one) => one.outcome === 'held')).toHaveLength(9);
     });
@@ -49,7 +52,9 @@ export function storeContract(name: string, make: () => StoreFixture): void {
       const first = script(1);
       await open().acquire(candidate(first, { item: 'ep-1' }));
       machine.kill(first);
-      const got = await Promise.all(Array.from({ length: 10 }, (_, n) => open().acquire(candidate(script(100 + n)))));
+      const got = await Promise.all(
+        Array.from({ length: 10 }, (_, n) => open().acquire(candidate(script(100 + n)))),
+      );
       expect(got.filter((one) => one.outcome === 'acquired')).toHaveLength(1);
       expect((await outcomes())[0]).toEqual([1, 'interrupted']);
     });
@@ -171,18 +176,22 @@ export function storeContract(name: string, make: () => StoreFixture): void {
       await oldLock.acquire(candidate(old, { item: 'ep-1' }));
       fixture.pass(HOUR);
       await open().acquire(candidate(script(2)));
-      expect(await oldLock.finish(claimOf(old), null, '{"a":1}', 'finished')).toMatchObject({ outcome: 'lost', run: 1 });
+      expect(await oldLock.finish(claimOf(old), null, '{"a":1}', 'finished')).toMatchObject({
+        outcome: 'lost',
+        run: 1,
+      });
       expect((await oldLock.release(claimOf(old), 1, false)).outcome).toBe('lost');
       const look = await open().look();
       expect(look.verdict.state).toBe('held');
       expect(look.seen.last?.run).toBe(2);
-      const late = async () => (await open().store.events({})).events.filter((event) => event.event === 'late').length;
+      const late = async () =>
+        (await open().store.events({})).events.filter((event) => event.event === 'late').length;
       expect(await late()).toBe(1);
       await oldLock.finish(claimOf(old), null, '{"a":2}', 'failed');
       expect(await late()).toBe(1);
     });
 
-    test('a run that is not the lock\'s any more is told how it ended', async () => {
+    test("a run that is not the lock's any more is told how it ended", async () => {
       const me = script(1);
       const lock = open();
       await lock.acquire(candidate(me));
@@ -219,9 +228,17 @@ export function storeContract(name: string, make: () => StoreFixture): void {
         const { record } = acquired(await lock.acquire(candidate(supervisor, live)));
         const inside = claimOf(script(2), record.tokenHash);
         expect((await open().release(inside, 1, false)).outcome).toBe('ok');
-        expect(await open().finish(inside, 1, '{"a":1}', 'failed')).toMatchObject({ outcome: 'ok', handedIn: true });
+        expect(await open().finish(inside, 1, '{"a":1}', 'failed')).toMatchObject({
+          outcome: 'ok',
+          handedIn: true,
+        });
         expect((await open().look()).verdict.state).toBe('held');
-        const { ended } = await lock.endRun(record, { outcome: 'finished', exitCode: 0, reason: null, settled: true });
+        const { ended } = await lock.endRun(record, {
+          outcome: 'finished',
+          exitCode: 0,
+          reason: null,
+          settled: true,
+        });
         expect(ended.outcome).toBe('failed');
         expect((await open().look()).verdict.state).toBe('free');
         expect(await marks()).toEqual([]);
@@ -230,7 +247,9 @@ export function storeContract(name: string, make: () => StoreFixture): void {
       test('what a killed run had handed in becomes its record, and it is not called interrupted', async () => {
         const supervisor = script(1);
         const store = fixture.open();
-        const { record } = acquired(await new Lock(store, machine, systemClock).acquire(candidate(supervisor, live)));
+        const { record } = acquired(
+          await new Lock(store, machine, systemClock).acquire(candidate(supervisor, live)),
+        );
         await open().finish(claimOf(script(2), record.tokenHash), 1, '{"a":1}', 'finished');
         machine.kill(supervisor);
         store.letGo();

@@ -4,7 +4,13 @@ import type { Claim, Evidence, Here, Liveness } from '../../src/rules.ts';
 import type { Sighting } from '../../src/store.ts';
 import { makeRecord } from '../records.ts';
 
-export const HERE: Here = { platform: 'linux', host: 'ci-7', bootId: 'boot-a', pidNamespace: 'pid:[1]', bootedAt: 0 };
+export const HERE: Here = {
+  platform: 'linux',
+  host: 'ci-7',
+  bootId: 'boot-a',
+  pidNamespace: 'pid:[1]',
+  bootedAt: 0,
+};
 
 /** A machine whose processes live and die as the test says. */
 export class FakeMachine implements Witness {
@@ -21,7 +27,8 @@ export class FakeMachine implements Witness {
 
   async gather(seen: Sighting): Promise<Evidence> {
     const record = seen.lock !== null && 'record' in seen.lock.content ? seen.lock.content.record : null;
-    const sight = (pid: number | null | undefined): Liveness => (pid == null ? 'unsure' : this.#living.has(pid) ? 'alive' : 'gone');
+    const sight = (pid: number | null | undefined): Liveness =>
+      pid == null ? 'unsure' : this.#living.has(pid) ? 'alive' : 'gone';
     return {
       here: HERE,
       holder: sight(record?.pid),
@@ -34,7 +41,11 @@ export class FakeMachine implements Witness {
 }
 
 /** A script that wants the lock. */
-export function candidate(process: ProcessRef, fields: Partial<Candidate['record']> = {}, token = `token-${process.pid}`): Candidate {
+export function candidate(
+  process: ProcessRef,
+  fields: Partial<Candidate['record']> = {},
+  token = `token-${process.pid}`,
+): Candidate {
   const { version: _v, run: _r, tokenHash: _t, acquiredAt: _a, ...record } = makeRecord({ ...HERE });
   return {
     record: { ...record, pid: process.pid, pidStarted: process.started, ...fields },

@@ -2,7 +2,16 @@ import { RunlockError } from '../../src/errors.ts';
 import type { HistoryEvent } from '../../src/history.ts';
 import type { MarkerEdit, MarkerItem } from '../../src/marker.ts';
 import type { LockRecord } from '../../src/record.ts';
-import type { Change, Committed, Ending, HandedInResult, LastRun, Sighting, Step, Store } from '../../src/store.ts';
+import type {
+  Change,
+  Committed,
+  Ending,
+  HandedInResult,
+  LastRun,
+  Sighting,
+  Step,
+  Store,
+} from '../../src/store.ts';
 
 /** What the clients of one lock share: an engine in a few lines, with leases that `letGo` ends. */
 export class MemoryEngine {
@@ -41,7 +50,10 @@ export class MemoryStore implements Store {
     const run = lock?.record.run ?? null;
     return {
       now: this.#engine.now(),
-      lock: lock === null ? null : { content: { record: lock.record }, heartbeatAt: lock.heartbeatAt, source: 'lock', ended: false },
+      lock:
+        lock === null
+          ? null
+          : { content: { record: lock.record }, heartbeatAt: lock.heartbeatAt, source: 'lock', ended: false },
       identity: lock === null ? 'none' : JSON.stringify(lock.record),
       liveFile: lock?.record.live && run !== null ? (liveRuns.has(run) ? 'locked' : 'unlocked') : 'unknown',
       last,
@@ -55,7 +67,16 @@ export class MemoryStore implements Store {
     const { value, change } = decide(seen);
     if (change !== null) this.#make(change, seen.now);
     const tied = change?.type === 'take' && change.record.live;
-    return { value, tie: tied ? { descriptor: null, path: `/memory/live/${change.record.run}`, resultPath: `/memory/live/${change.record.run}.result` } : null };
+    return {
+      value,
+      tie: tied
+        ? {
+            descriptor: null,
+            path: `/memory/live/${change.record.run}`,
+            resultPath: `/memory/live/${change.record.run}.result`,
+          }
+        : null,
+    };
   }
 
   #make(change: Change, now: number): void {
@@ -93,7 +114,11 @@ export class MemoryStore implements Store {
         if (engine.lock !== null) engine.lock = { ...engine.lock, heartbeatAt: now };
         return;
       case 'handIn':
-        engine.results.set(change.record.run ?? 0, { text: change.result, said: change.record.handedIn, rejected: null });
+        engine.results.set(change.record.run ?? 0, {
+          text: change.result,
+          said: change.record.handedIn,
+          rejected: null,
+        });
         return;
       case 'late':
         if (!engine.records.has(change.run)) {
@@ -160,7 +185,6 @@ export class MemoryStore implements Store {
   async events(): Promise<{ events: HistoryEvent[]; torn: number }> {
     return { events: [...this.#engine.history], torn: 0 };
   }
-
 
   recordPath(run: number): string {
     return `/memory/records/${run}.json`;

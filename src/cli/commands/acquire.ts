@@ -14,7 +14,8 @@ import { findTargetToTake, type Target } from '../target.ts';
 export async function main(args: Arguments): Promise<number> {
   const target = findTargetToTake(args);
   const [item] = args.operands;
-  if (item !== undefined && args.flag('from')) throw new RunlockError('usage', 'ITEM and --from contradict each other: give one of them');
+  if (item !== undefined && args.flag('from'))
+    throw new RunlockError('usage', 'ITEM and --from contradict each other: give one of them');
   const draft = await withHolder(draftRecord(args, item, readHold(args, target.settings.holdMs)), args);
   const choose = readChoice(args, target);
   const chosen = args.text('token');
@@ -29,12 +30,14 @@ export async function main(args: Arguments): Promise<number> {
   switch (acquired.outcome) {
     case 'held':
       await reportHeld(args, target, draft, acquired.look);
-      if (args.flag('json')) answerJson({ ...NOTHING, outcome: 'held', heldBy: statusJson(target, acquired.look) });
+      if (args.flag('json'))
+        answerJson({ ...NOTHING, outcome: 'held', heldBy: statusJson(target, acquired.look) });
       return EXIT.held;
     case 'nothingToDo':
       sayTookOver(acquired.tookOver);
       if (!args.flag('quiet')) say('runlock: none of the candidates may be started; the lock is free again');
-      if (args.flag('json')) answerJson({ ...NOTHING, outcome: 'closed', run: acquired.run, tookOver: acquired.tookOver });
+      if (args.flag('json'))
+        answerJson({ ...NOTHING, outcome: 'closed', run: acquired.run, tookOver: acquired.tookOver });
       return EXIT.item;
     case 'acquired':
       return report(args, target, acquired, token);

@@ -31,10 +31,14 @@ async function readResult(source: string | undefined, subject: Subject): Promise
   } catch (error) {
     if (!(error instanceof RunlockError) || source !== '-') throw error;
     const kept = await keep(bytes, subject);
-    throw new RunlockError('input', `${error.message}; the lock stays${kept === null ? '' : `, what was piped is kept as ${kept}`}: finish again`, {
-      ...(kept === null ? {} : { path: kept }),
-      cause: error,
-    });
+    throw new RunlockError(
+      'input',
+      `${error.message}; the lock stays${kept === null ? '' : `, what was piped is kept as ${kept}`}: finish again`,
+      {
+        ...(kept === null ? {} : { path: kept }),
+        cause: error,
+      },
+    );
   }
 }
 

@@ -28,7 +28,10 @@ export async function main(args: Arguments): Promise<number> {
   const most = parseCount(args.text('n') ?? '20', '-n');
   const since = args.text('since');
   const item = args.text('item');
-  const wanted = { item: item === undefined ? null : parseItem(item), outcome: parseOutcome(args.text('outcome')) };
+  const wanted = {
+    item: item === undefined ? null : parseItem(item),
+    outcome: parseOutcome(args.text('outcome')),
+  };
   const target = findTarget(args);
   const now = systemClock.now();
   const from = since === undefined ? Number.NEGATIVE_INFINITY : now - parseDuration(since, '--since');
@@ -55,21 +58,33 @@ function whatIsRunning(run: HistoryRun, look: Look): HistoryRun {
   if (run.outcome !== 'running' || (run.run ?? 0) > (look.seen.last?.run ?? 0)) return run;
   const current = recordIn(look)?.run === run.run && look.seen.lock?.ended === false;
   if (current && look.verdict.state === 'held') return run;
-  return { ...run, outcome: 'interrupted', reason: current ? 'not taken over yet' : 'no end is written down' };
+  return {
+    ...run,
+    outcome: 'interrupted',
+    reason: current ? 'not taken over yet' : 'no end is written down',
+  };
 }
 
 function parseOutcome(text: string | undefined): Outcome | null {
   if (text === undefined) return null;
   const outcome = OUTCOMES.find((one) => one === text);
   if (outcome !== undefined) return outcome;
-  throw new RunlockError('usage', `--outcome: expected one of ${OUTCOMES.join(', ')}, got "${printable(text, 40)}"`);
+  throw new RunlockError(
+    'usage',
+    `--outcome: expected one of ${OUTCOMES.join(', ')}, got "${printable(text, 40)}"`,
+  );
 }
 
 function historyLine(run: HistoryRun, now: number): string {
   const columns = [
     (run.run === null ? '-' : String(run.run)).padStart(5),
     localTime(Date.parse(run.startedAt), now).padEnd(19),
-    (run.durationMs === null ? '' : run.outcome === 'skipped' ? '-' : formatDuration(run.durationMs)).padStart(12),
+    (run.durationMs === null
+      ? ''
+      : run.outcome === 'skipped'
+        ? '-'
+        : formatDuration(run.durationMs)
+    ).padStart(12),
     run.outcome.padEnd(11),
     printable(run.item ?? run.job ?? '', 40).padEnd(12),
     [run.exitCode === null || run.exitCode === 0 ? '' : `exit ${run.exitCode}`, printable(run.reason ?? '')]

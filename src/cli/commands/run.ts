@@ -3,10 +3,10 @@ import { RunlockError } from '../../errors.ts';
 import type { Acquired, Look } from '../../lock.ts';
 import { asciiJson } from '../../printable.ts';
 import { redactArgv } from '../../redact.ts';
+import { signalCode } from '../../run/command.ts';
 import { freeDescriptor } from '../../run/descriptor.ts';
 import { endOverdue } from '../../run/overdue.ts';
 import { Signals } from '../../run/signals.ts';
-import { signalCode } from '../../run/command.ts';
 import { supervise } from '../../run/supervisor.ts';
 import { newToken } from '../../token.ts';
 import type { Arguments } from '../arguments.ts';
@@ -39,7 +39,16 @@ export async function main(args: Arguments): Promise<number> {
   } catch (error) {
     if (json && error instanceof RunlockError) {
       say(`runlock: ${error.message}`);
-      say(asciiJson({ outcome: 'error', run: null, item: null, exitCode: EXIT.runFailed, durationMs: 0, ...errorJson(error) }));
+      say(
+        asciiJson({
+          outcome: 'error',
+          run: null,
+          item: null,
+          exitCode: EXIT.runFailed,
+          durationMs: 0,
+          ...errorJson(error),
+        }),
+      );
       return exitCodeOf(error) === 0 ? EXIT.ok : EXIT.runFailed;
     }
     throw error;
@@ -50,7 +59,8 @@ type Report = (report: RunReport, exitCode: number) => number;
 
 async function start(args: Arguments, signals: Signals, report: Report): Promise<number> {
   const argv = args.operands;
-  if (argv.length === 0) throw new RunlockError('usage', 'runlock run: expected a command: runlock run [OPTION…] [--] CMD [ARG…]');
+  if (argv.length === 0)
+    throw new RunlockError('usage', 'runlock run: expected a command: runlock run [OPTION…] [--] CMD [ARG…]');
   if (argv[0] === '') throw new RunlockError('usage', 'runlock run: expected a command, got an empty text');
   const skipCode = args.text('skip-code');
   const skipped = skipCode === undefined ? null : parseExitCode(skipCode, '--skip-code');
@@ -62,7 +72,8 @@ async function start(args: Arguments, signals: Signals, report: Report): Promise
     watchdogMs: readDuration(args, 'watchdog') ?? settings.watchdogMs,
   };
   const item = args.text('item');
-  if (item !== undefined && args.flag('from')) throw new RunlockError('usage', '--item and --from contradict each other: give one of them');
+  if (item !== undefined && args.flag('from'))
+    throw new RunlockError('usage', '--item and --from contradict each other: give one of them');
   const choose = readChoice(args, target);
   const draft = {
     ...(await withSupervisor(draftRecord(args, item, readHold(args, settings.holdMs)))),
@@ -103,7 +114,12 @@ async function start(args: Arguments, signals: Signals, report: Report): Promise
 async function superviseRun(
   target: Target,
   acquired: Extract<Acquired, { outcome: 'acquired' }>,
-  { argv, token, limits, signals }: {
+  {
+    argv,
+    token,
+    limits,
+    signals,
+  }: {
     argv: readonly string[];
     token: string;
     limits: { timeoutMs: number | null; killAfterMs: number; watchdogMs: number | null };
@@ -128,7 +144,11 @@ async function superviseRun(
 /** A run whose supervisor was killed can't end its own overdue command: the next run does. */
 async function makeRoom(look: Look, target: Target): Promise<boolean> {
   const { store } = target.lock;
-  return endOverdue(look, { where: store.where, livePathOf: (run) => store.livePath(run), clock: systemClock });
+  return endOverdue(look, {
+    where: store.where,
+    livePathOf: (run) => store.livePath(run),
+    clock: systemClock,
+  });
 }
 
 function none(outcome: string): RunReport {

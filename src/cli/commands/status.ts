@@ -1,7 +1,7 @@
-import { answer } from '../streams.ts';
 import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
 import { answerJson, statusJson, statusLines } from '../output.ts';
+import { answer } from '../streams.ts';
 import { findAllTargets, findTarget } from '../target.ts';
 
 export async function main(args: Arguments): Promise<number> {

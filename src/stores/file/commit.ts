@@ -1,5 +1,5 @@
 import { type EndedEvent, type HistoryEvent, settled } from '../../history.ts';
-import { markUnknown, type MarkerEdit, unmark } from '../../marker.ts';
+import { type MarkerEdit, markUnknown, unmark } from '../../marker.ts';
 import type { LockRecord } from '../../record.ts';
 import type { Change, Ending, LastRun } from '../../store.ts';
 import { type Ownership, remove, Staged } from './files.ts';
@@ -8,9 +8,16 @@ import { collectHandedIn, keepRejected } from './handed-in.ts';
 import { appendEvent, findEnd } from './history-file.ts';
 import { endOf } from './last-run.ts';
 import { appendCopy, LiveFileHandle, readCopy, removeLive, sweepLive, touchFile } from './live.ts';
-import { createLockFile, type LockFileSight, readLockFile, removeLockFile, replaceLockFile, withLockFile } from './lock-file.ts';
+import {
+  createLockFile,
+  type LockFileSight,
+  readLockFile,
+  removeLockFile,
+  replaceLockFile,
+  withLockFile,
+} from './lock-file.ts';
 import { stageMarker } from './marker-file.ts';
-import { livePath, type LockPaths, recordPath, resultPath } from './paths.ts';
+import { type LockPaths, livePath, recordPath, resultPath } from './paths.ts';
 
 /**
  * Someone else has changed the lock although we have the guard (a cleaner has removed one of the files), or a
@@ -26,6 +33,8 @@ export interface Place {
   /** The live file of the run that this process supervises. */
   readonly live: LiveFileHandle | null;
   readonly markerSetAside: (to: string) => void;
+  /** Told what failed after a change was committed: the next one completes it. */
+  readonly leftToNext: (error: unknown) => void;
 }
 
 /**
@@ -35,9 +44,15 @@ export interface Place {
  *   ending   record ▸ history ▸ marker ▸ live file unlocked ▸ guard "ended" ▸ lock.json removed ▸ live files removed
  *
  * What needs room on the disk is written under temporary names before the first step, so that a full disk
- * changes nothing.
+ * changes nothing. What fails after the commit (`lock.json`, the record, the history line of a release) is left to
+ * the next one, as after a kill: the change stands.
  */
-export function commit(place: Place, change: Change, last: LastRun | null, now: number): LiveFileHandle | null {
+export function commit(
+  place: Place,
+  change: Change,
+  last: LastRun | null,
+  now: number,
+): LiveFileHandle | null {
   switch (change.type) {
     case 'take':
       return take(place, change);
@@ -65,7 +80,7 @@ export function commit(place: Place, change: Change, last: LastRun | null, now: 
       late(place, change.run, change.record, change.event);
       return null;
     case 'settle':
-      begin(place, change.marker, change.event);
+      settle(place, change.marker, change.event);
       return null;
   }
 }
@@ -94,10 +109,12 @@ function take(place: Place, change: Extract<Change, { type: 'take' }>): LiveFile
     live?.unlock();
     if (live !== null) removeLive(paths, run);
     // Nothing but the number stays of a run that could not be taken whole.
-    if (!(error instanceof Collision)) cancel(place, run, { run, ended: false, tokenHash: record.tokenHash }, null);
+    if (!(error instanceof Collision))
+      cancel(place, run, { run, ended: false, tokenHash: record.tokenHash }, null);
     throw error;
   }
-  if (change.after !== null) removeLive(paths, change.after.event.run);
+  const former = change.after?.event.run;
+  if (former !== undefined) afterCommit(place, () => removeLive(paths, former));
   return live;
 }
 
@@ -114,6 +131,26 @@ function begin(place: Place, marker: MarkerEdit, event: HistoryEvent): void {
   const staged = stageMarker(place.paths, marker, place.ownership, place.markerSetAside);
   staged?.put();
   appendEvent(place.paths, event, place.ownership, { sync: false });
+}
+
+/** The history line first: a kill in between leaves the item marked, not forgotten. */
+function settle(place: Place, marker: MarkerEdit, event: HistoryEvent): void {
+  const staged = stageMarker(place.paths, marker, place.ownership, place.markerSetAside);
+  try {
+    appendEvent(place.paths, event, place.ownership, { sync: true });
+  } catch (error) {
+    staged?.discard();
+    throw error;
+  }
+  staged?.put();
+}
+
+function afterCommit(place: Place, act: () => void): void {
+  try {
+    act();
+  } catch (error) {
+    place.leftToNext(error);
+  }
 }
 
 function cancel(place: Place, run: number, last: LastRun | null, event: HistoryEvent | null): void {
@@ -167,7 +204,7 @@ function finish(place: Place, ending: Pick<Ending, 'event' | 'marker' | 'record'
     marker?.discard();
     throw error;
   }
-  marker?.put();
+  afterCommit(place, () => marker?.put());
 }
 
 /** Written where takers sweep what a kill left; the records of years are not looked through for that. */
@@ -175,15 +212,18 @@ function createRecord({ paths, ownership }: Place, file: string, text: string): 
   return Staged.write(file, text, ownership, { sync: true, in: paths.dir }).createFile({ sync: true });
 }
 
+/** Takes away what says that the run holds the lock; its end is committed. */
 function clear(place: Place, run: number, last: LastRun | null): void {
   const { paths, guard, live } = place;
   if (live?.path === livePath(paths, run)) live.unlock();
-  if (last?.run === run) guard.write({ ...last, ended: true });
-  // Somebody else changing the file finds there that the run has ended, and removes it.
-  withLockFile(paths.lock, (current) => {
-    if (current !== null && runIn(current) === run) removeLockFile(paths.lock);
+  afterCommit(place, () => {
+    if (last?.run === run) guard.write({ ...last, ended: true });
+    // Somebody else changing the file finds there that the run has ended, and removes it.
+    withLockFile(paths.lock, (current) => {
+      if (current !== null && runIn(current) === run) removeLockFile(paths.lock);
+    });
+    removeLive(paths, run);
   });
-  removeLive(paths, run);
 }
 
 /** What an interrupted run had been handed becomes its record. */

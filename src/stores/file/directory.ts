@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { ioError, RunlockError, systemCode } from '../../errors.ts';
 import { isDirectory, makeDirectory, ownershipOf } from './files.ts';
-import { lockDirectory, type LockPaths } from './paths.ts';
+import { type LockPaths, lockDirectory } from './paths.ts';
 
 /**
  * Mounts on which a kernel lock, though granted, does not keep out another machine, by statfs(2)'s type.

@@ -4,7 +4,16 @@ import type { Clock } from '../../clock.ts';
 import { ioError, RunlockError } from '../../errors.ts';
 import type { HistoryEvent } from '../../history.ts';
 import type { LockRecord } from '../../record.ts';
-import type { Committed, EventQuery, HandedInResult, LastRun, Sighting, Step, Store, Tie } from '../../store.ts';
+import type {
+  Committed,
+  EventQuery,
+  HandedInResult,
+  LastRun,
+  Sighting,
+  Step,
+  Store,
+  Tie,
+} from '../../store.ts';
 import { Collision, commit, completeEnd, type Place } from './commit.ts';
 import { isThere, makeLockDirectory, refuseSharedMount } from './directory.ts';
 import { openOrCreate, openPlain, ownershipOf, readAll, writeAll } from './files.ts';
@@ -15,7 +24,15 @@ import { endOf, findLastRun, isUsed } from './last-run.ts';
 import { type LiveFileHandle, listNames, probe, readCopy, touchFile } from './live.ts';
 import { beatLockFile, readLockFile } from './lock-file.ts';
 import { readMarker } from './marker-file.ts';
-import { livePath, lockDirectory, type LockPaths, pathsOf, pingPath, recordPath, resultPath } from './paths.ts';
+import {
+  type LockPaths,
+  livePath,
+  lockDirectory,
+  pathsOf,
+  pingPath,
+  recordPath,
+  resultPath,
+} from './paths.ts';
 
 /** How much of the history a look reads to see whether a run has ended; a change reads all it needs. */
 const LOOK_BYTES = 16 * 1024;
@@ -23,7 +40,9 @@ const LOOK_BYTES = 16 * 1024;
 /** What happened on the way that a person should hear of. */
 export type Notice =
   | { readonly type: 'madeDirectory'; readonly path: string }
-  | { readonly type: 'markerSetAside'; readonly path: string; readonly to: string };
+  | { readonly type: 'markerSetAside'; readonly path: string; readonly to: string }
+  /** The change is made, but something of it is left for the next command to complete. */
+  | { readonly type: 'leftToNext'; readonly error: RunlockError };
 
 export interface FileStoreOptions {
   /** The state directory, absolute. */
@@ -76,15 +95,21 @@ export class FileStore implements Store {
           ownership,
           live: this.#live,
           markerSetAside: (to) => this.#notice({ type: 'markerSetAside', path: this.#paths.marker, to }),
+          leftToNext: (error) =>
+            this.#notice({ type: 'leftToNext', error: ioError('tidy up', this.where, error) }),
         };
         const done = this.#guarded('change', () => this.#change(place, decide));
         if (done !== null) return done;
       } catch (error) {
         if (!(error instanceof Collision)) throw error;
         if (tries > 100) {
-          throw new RunlockError('guardBusy', `${this.where} is changed by others all the time: is a cleaner removing lock files?`, {
-            path: this.where,
-          });
+          throw new RunlockError(
+            'guardBusy',
+            `${this.where} is changed by others all the time: is a cleaner removing lock files?`,
+            {
+              path: this.where,
+            },
+          );
         }
       } finally {
         guard.close();
@@ -132,7 +157,8 @@ export class FileStore implements Store {
     const paths = this.#paths;
     const lock = readLockFile(paths.lock);
     const run = lock === null ? (last?.ended === false ? last.run : null) : runIn(lock);
-    const ended = run !== null && ((last?.run === run && last.ended) || endOf(paths, run, historyBytes) !== null);
+    const ended =
+      run !== null && ((last?.run === run && last.ended) || endOf(paths, run, historyBytes) !== null);
     const sight = lock ?? (run === null || ended ? null : readCopy(paths, run));
     const live = sight !== null && 'record' in sight.content && sight.content.record.live && run !== null;
     return {
@@ -152,7 +178,8 @@ export class FileStore implements Store {
   }
 
   #prepare(): void {
-    if (makeLockDirectory(this.#base, this.#folder, this.#paths)) this.#notice({ type: 'madeDirectory', path: this.#base });
+    if (makeLockDirectory(this.#base, this.#folder, this.#paths))
+      this.#notice({ type: 'madeDirectory', path: this.#base });
     if (!this.#singleMachine) refuseSharedMount(this.#paths.dir);
   }
 
@@ -162,7 +189,8 @@ export class FileStore implements Store {
       const mine = (record: LockRecord) => record.run === run && record.tokenHash === tokenHash;
       const result = beatLockFile(this.#paths.lock, now, mine);
       // Cleaners that go by age leave these alone then.
-      if (result !== 'other') for (const file of [this.#paths.guard, livePath(this.#paths, run)]) touchFile(file, now);
+      if (result !== 'other')
+        for (const file of [this.#paths.guard, livePath(this.#paths, run)]) touchFile(file, now);
       return result;
     });
   }
@@ -201,7 +229,9 @@ export class FileStore implements Store {
 
   async append(event: HistoryEvent): Promise<void> {
     this.#guarded('prepare', () => this.#prepare());
-    this.#guarded('write', () => appendEvent(this.#paths, event, ownershipOf(this.#paths.dir), { sync: false }));
+    this.#guarded('write', () =>
+      appendEvent(this.#paths, event, ownershipOf(this.#paths.dir), { sync: false }),
+    );
   }
 
   async events(query: EventQuery): Promise<{ events: HistoryEvent[]; torn: number }> {

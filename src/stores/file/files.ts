@@ -71,7 +71,9 @@ function plainOrClose(fd: number, file: string): number {
 }
 
 function notPlain(file: string, what: string): RunlockError {
-  return new RunlockError('corrupt', `${file} must be a plain file, but is ${what}: move it away`, { path: file });
+  return new RunlockError('corrupt', `${file} must be a plain file, but is ${what}: move it away`, {
+    path: file,
+  });
 }
 
 /** An I/O error that, where permission is missing, also says whose the file is. */
@@ -79,7 +81,10 @@ function refused(doing: string, file: string, error: unknown): RunlockError {
   const plain = ioError(doing, file, error);
   if (systemCode(error) !== 'EACCES' && systemCode(error) !== 'EPERM') return plain;
   const whose = [file, path.dirname(file)].map(describeOwner).filter((text) => text !== '');
-  return new RunlockError('io', `${plain.message}${whose.length > 0 ? ` (${whose.join('; ')})` : ''}`, { path: file, cause: error });
+  return new RunlockError('io', `${plain.message}${whose.length > 0 ? ` (${whose.join('; ')})` : ''}`, {
+    path: file,
+    cause: error,
+  });
 }
 
 function describeOwner(file: string): string {
@@ -190,6 +195,15 @@ export function temporaryName(file: string): string {
   return `${file}.${process.pid}${Math.random().toString(36).slice(1)}${TEMPORARY}`;
 }
 
+/** A temporary file that can't be removed now is swept by a later taker, and no reason to fail. */
+export function discardTemporary(file: string): void {
+  try {
+    fs.unlinkSync(file);
+  } catch {
+    // Not there, or left for the sweep.
+  }
+}
+
 /** A file written whole under a temporary name, to be put in place at one stroke. */
 export class Staged {
   readonly #file: string;
@@ -211,7 +225,9 @@ export class Staged {
     ownership: Ownership,
     options: { sync: boolean; in?: string },
   ): Staged {
-    const temporary = temporaryName(options.in === undefined ? file : path.join(options.in, path.basename(file)));
+    const temporary = temporaryName(
+      options.in === undefined ? file : path.join(options.in, path.basename(file)),
+    );
     const staged = new Staged(file, temporary);
     try {
       const fd = fs.openSync(temporary, O_WRONLY | O_CREAT | O_EXCL, 0o600);
@@ -229,18 +245,31 @@ export class Staged {
     }
   }
 
-  /** Puts it in place if nothing has that name. Returns false if something has. */
+  /**
+   * Puts it in place if nothing has that name. Returns false if something has.
+   *
+   * @throws RunlockError `io`; it is not in place then
+   */
   createFile(options: { sync: boolean }): boolean {
     try {
       fs.linkSync(this.#temporary, this.#file);
+      if (options.sync) this.#syncOrTakeBack();
+      return true;
     } catch (error) {
       if (systemCode(error) === 'EEXIST') return false;
       throw refused('create', this.#file, error);
     } finally {
       this.discard();
     }
-    if (options.sync) syncDirectory(path.dirname(this.#file));
-    return true;
+  }
+
+  #syncOrTakeBack(): void {
+    try {
+      syncDirectory(path.dirname(this.#file));
+    } catch (error) {
+      fs.unlinkSync(this.#file);
+      throw error;
+    }
   }
 
   /** Puts it in place of what has that name. */
@@ -255,8 +284,7 @@ export class Staged {
   }
 
   discard(): void {
-    if (!this.#there) return;
+    if (this.#there) discardTemporary(this.#temporary);
     this.#there = false;
-    fs.rmSync(this.#temporary, { force: true });
   }
 }

@@ -118,5 +118,9 @@ function parseLast(bytes: Buffer | null): LastRun | null {
   if (match === null) return null;
   const [, run, state, hash] = match;
   if (run === undefined || Number(run) === 0) return null;
-  return { run: Number(run), ended: state === 'ended', tokenHash: hash === undefined || hash === NO_HASH ? null : hash };
+  return {
+    run: Number(run),
+    ended: state === 'ended',
+    tokenHash: hash === undefined || hash === NO_HASH ? null : hash,
+  };
 }

@@ -3,9 +3,9 @@ import path from 'node:path';
 import { RunlockError } from '../../errors.ts';
 import type { HandedInResult } from '../../store.ts';
 import { decodeText } from '../../text.ts';
-import { openPlain, type Ownership, readAll, Staged } from './files.ts';
+import { type Ownership, openPlain, readAll, Staged } from './files.ts';
 import { readCopy } from './live.ts';
-import { livePath, type LockPaths, resultPath } from './paths.ts';
+import { type LockPaths, livePath, resultPath } from './paths.ts';
 
 const MAX_BYTES = 1 << 28;
 
@@ -34,7 +34,8 @@ function readBytes(file: string): Buffer | null {
   if (fd === null) return null;
   try {
     const bytes = readAll(fd, MAX_BYTES);
-    if (bytes === null) throw new RunlockError('input', `${file} is larger than ${MAX_BYTES} bytes`, { path: file });
+    if (bytes === null)
+      throw new RunlockError('input', `${file} is larger than ${MAX_BYTES} bytes`, { path: file });
     return bytes;
   } finally {
     fs.closeSync(fd);

@@ -1,9 +1,9 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { RunlockError } from '../../errors.ts';
+import { ioError, RunlockError } from '../../errors.ts';
 import { type HistoryEvent, parseEvent } from '../../history.ts';
 import type { EventQuery } from '../../store.ts';
-import { openOrCreate, openPlain, type Ownership, readAll, syncDirectory, writeAll } from './files.ts';
+import { type Ownership, openOrCreate, openPlain, readAll, syncDirectory, writeAll } from './files.ts';
 import { listNames } from './live.ts';
 import type { LockPaths } from './paths.ts';
 
@@ -16,11 +16,18 @@ const MAX_BYTES = 1 << 30;
  *
  * @throws RunlockError `io`; nothing of the line stands there then
  */
-export function appendEvent(paths: LockPaths, event: HistoryEvent, ownership: Ownership, options: { sync: boolean }): void {
+export function appendEvent(
+  paths: LockPaths,
+  event: HistoryEvent,
+  ownership: Ownership,
+  options: { sync: boolean },
+): void {
   const file = path.join(paths.historyDir, `${event.at.slice(0, 7)}.jsonl`);
   const fd = openOrCreate(file, 'append', ownership);
   try {
     const { size } = fs.fstatSync(fd);
+    // Before the line: when that is written, nothing may fail any more.
+    if (size === 0 && options.sync) syncDirectory(paths.historyDir);
     const line = Buffer.from(`${endsInLine(file, size) ? '' : '\n'}${JSON.stringify(event)}\n`);
     try {
       writeAll(fd, line, null);
@@ -30,12 +37,10 @@ export function appendEvent(paths: LockPaths, event: HistoryEvent, ownership: Ow
       throw error;
     }
   } catch (cause) {
-    if (cause instanceof RunlockError) throw cause;
-    throw new RunlockError('io', `could not append to ${file}: ${cause instanceof Error ? cause.message : cause}`, { path: file, cause });
+    throw cause instanceof RunlockError ? cause : ioError('append to', file, cause);
   } finally {
     fs.closeSync(fd);
   }
-  if (options.sync) syncDirectory(paths.historyDir);
 }
 
 /** On a full disk a part of the line may have been written. Taken back only if nobody has appended since. */
@@ -81,7 +86,11 @@ const TAIL_BYTES = 64 * 1024;
  *
  * @param maxBytes how much of the newest file to read at most: a look must be quick, a change reads all it needs
  */
-export function findEnd(paths: LockPaths, run: number, maxBytes = Number.POSITIVE_INFINITY): HistoryEvent | null {
+export function findEnd(
+  paths: LockPaths,
+  run: number,
+  maxBytes = Number.POSITIVE_INFINITY,
+): HistoryEvent | null {
   for (const name of monthNames(paths).reverse()) {
     const file = path.join(paths.historyDir, name);
     for (let bytes = Math.min(TAIL_BYTES, maxBytes); ; bytes = Math.min(bytes * 16, maxBytes)) {
@@ -125,7 +134,10 @@ function readTail(file: string, maxBytes: number): { text: string; whole: boolea
     const { size } = fs.fstatSync(fd);
     if (size <= maxBytes) {
       const bytes = readAll(fd, MAX_BYTES);
-      if (bytes === null) throw new RunlockError('corrupt', `${file} is larger than ${MAX_BYTES} bytes: move it away`, { path: file });
+      if (bytes === null)
+        throw new RunlockError('corrupt', `${file} is larger than ${MAX_BYTES} bytes: move it away`, {
+          path: file,
+        });
       return { text: bytes.toString('utf8'), whole: true };
     }
     const tail = Buffer.alloc(maxBytes);

@@ -22,7 +22,8 @@ let addon: Addon | undefined;
 function load(): Addon {
   if (addon !== undefined) return addon;
   // Bun is ended by loading this addon: there is no error to catch.
-  if (process.versions['bun'] !== undefined) throw unsupported('Bun can not load the kernel lock addon: use Node');
+  if (process.versions.bun !== undefined)
+    throw unsupported('Bun can not load the kernel lock addon: use Node');
   const require = createRequire(import.meta.filename);
   let file: string;
   try {
@@ -34,13 +35,18 @@ function load(): Addon {
   try {
     addon = require(file) as Addon;
   } catch (cause) {
-    throw unsupported(`there is no kernel lock addon for ${process.platform} on ${process.arch} (${file})`, cause);
+    throw unsupported(
+      `there is no kernel lock addon for ${process.platform} on ${process.arch} (${file})`,
+      cause,
+    );
   }
   return addon;
 }
 
 function unsupported(message: string, cause?: unknown): RunlockError {
-  return new RunlockError('noKernelLock', `${message}. Without kernel locks runlock takes no lock`, { cause });
+  return new RunlockError('noKernelLock', `${message}. Without kernel locks runlock takes no lock`, {
+    cause,
+  });
 }
 
 /**

@@ -1,13 +1,13 @@
 import fs from 'node:fs';
-import { eventOfRecord } from '../../records.ts';
 import type { HistoryEvent } from '../../history.ts';
+import { eventOfRecord } from '../../records.ts';
 import type { LastRun } from '../../store.ts';
 import { openPlain, readAll } from './files.ts';
 import { findEnd, readEvents } from './history-file.ts';
 import { listNames } from './live.ts';
 import { readLockFile } from './lock-file.ts';
 import { readMarker } from './marker-file.ts';
-import { livePath, type LockPaths, recordPath } from './paths.ts';
+import { type LockPaths, livePath, recordPath } from './paths.ts';
 
 const MAX_RECORD_BYTES = 1 << 28;
 
@@ -26,7 +26,10 @@ export function findLastRun(paths: LockPaths): LastRun | null {
     ...('items' in marker ? marker.items.map((entry) => entry.run) : []),
     ...namedRuns(paths.liveDir),
     ...namedRuns(paths.recordsDir),
-    events.reduce((largest, event) => ('run' in event && event.run !== null ? Math.max(largest, event.run) : largest), 0),
+    events.reduce(
+      (largest, event) => ('run' in event && event.run !== null ? Math.max(largest, event.run) : largest),
+      0,
+    ),
   );
   if (run === 0) return null;
   const taken = events.find((event) => event.event === 'taken' && event.run === run);

@@ -3,9 +3,19 @@ import path from 'node:path';
 import { systemCode } from '../../errors.ts';
 import { type LockRecord, parseRecord, serializeRecord } from '../../record.ts';
 import type { LiveFile, LockSight } from '../../rules.ts';
-import { openPlain, type Ownership, readAll, remove, TEMPORARY, temporaryName, touch, writeAll } from './files.ts';
+import {
+  discardTemporary,
+  type Ownership,
+  openPlain,
+  readAll,
+  remove,
+  TEMPORARY,
+  temporaryName,
+  touch,
+  writeAll,
+} from './files.ts';
 import { tryLock, unlock } from './kernel-lock.ts';
-import { livePath, type LockPaths, pingPath, resultPath } from './paths.ts';
+import { type LockPaths, livePath, pingPath, resultPath } from './paths.ts';
 
 /** More than a lock can hold, a few times over: lines are appended. */
 const MAX_BYTES = 1 << 20;
@@ -27,10 +37,19 @@ export class LiveFileHandle {
    *
    * @returns null if a run of that number has left one
    */
-  static create(paths: LockPaths, record: LockRecord, run: number, ownership: Ownership): LiveFileHandle | null {
+  static create(
+    paths: LockPaths,
+    record: LockRecord,
+    run: number,
+    ownership: Ownership,
+  ): LiveFileHandle | null {
     const file = livePath(paths, run);
     const temporary = temporaryName(file);
-    const fd = fs.openSync(temporary, fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL, 0o600);
+    const fd = fs.openSync(
+      temporary,
+      fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL,
+      0o600,
+    );
     try {
       fs.fchmodSync(fd, ownership.mode & 0o666);
       if (ownership.owner !== null) fs.fchownSync(fd, ownership.owner.uid, ownership.owner.gid);
@@ -48,7 +67,7 @@ export class LiveFileHandle {
       fs.closeSync(fd);
       throw error;
     } finally {
-      fs.rmSync(temporary, { force: true });
+      discardTemporary(temporary);
     }
   }
 
@@ -84,7 +103,8 @@ export function readCopy(paths: LockPaths, run: number): Omit<LockSight, 'ended'
     for (const line of lines) {
       if (line === '') continue;
       const parsed = parseRecord(line, file);
-      if (parsed.type === 'record') return { content: { record: parsed.record }, heartbeatAt, source: 'live' };
+      if (parsed.type === 'record')
+        return { content: { record: parsed.record }, heartbeatAt, source: 'live' };
     }
     return { content: { problem: `${file} has no whole line` }, heartbeatAt, source: 'live' };
   } finally {
@@ -137,7 +157,7 @@ export function removeLive(paths: LockPaths, run: number): void {
 export function sweepLive(paths: LockPaths, keep: number | null): void {
   for (const dir of [paths.dir, paths.liveDir]) {
     for (const name of listNames(dir)) {
-      if (name.endsWith(TEMPORARY)) fs.rmSync(path.join(dir, name), { force: true });
+      if (name.endsWith(TEMPORARY)) discardTemporary(path.join(dir, name));
     }
   }
   for (const name of listNames(paths.liveDir)) {
@@ -155,4 +175,3 @@ export function listNames(dir: string): string[] {
     throw error;
   }
 }
-

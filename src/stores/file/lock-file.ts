@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import { systemCode } from '../../errors.ts';
 import { type LockRecord, parseRecord, serializeRecord } from '../../record.ts';
 import type { LockSight } from '../../rules.ts';
-import { isSameFile, openPlain, type Ownership, readAll, remove, Staged, touch } from './files.ts';
+import { isSameFile, type Ownership, openPlain, readAll, remove, Staged, touch } from './files.ts';
 import { tryLock } from './kernel-lock.ts';
 
 /** Far more than a lock needs; anything larger is no lock. */
@@ -46,7 +46,9 @@ function sight(fd: number, file: string): LockFileSight {
  * @returns false if someone is
  */
 export function createLockFile(file: string, record: LockRecord, ownership: Ownership): boolean {
-  return Staged.write(file, `${serializeRecord(record)}\n`, ownership, { sync: false }).createFile({ sync: false });
+  return Staged.write(file, `${serializeRecord(record)}\n`, ownership, { sync: false }).createFile({
+    sync: false,
+  });
 }
 
 /**
@@ -56,7 +58,10 @@ export function createLockFile(file: string, record: LockRecord, ownership: Owne
  * @param act is given the file's sight, or null where there is none
  * @returns null if somebody else is changing it or has changed it: look again
  */
-export function withLockFile<T>(file: string, act: (current: LockFileSight | null) => T): { value: T } | null {
+export function withLockFile<T>(
+  file: string,
+  act: (current: LockFileSight | null) => T,
+): { value: T } | null {
   // On Windows a file that is open can't be replaced, nor can the guard be removed while it is open.
   if (process.platform === 'win32') return { value: act(readLockFile(file)) };
   const fd = openForLock(file);
@@ -101,7 +106,11 @@ export function removeLockFile(file: string): void {
  *
  * @param mine whether the record is the one to refresh
  */
-export function beatLockFile(file: string, now: number, mine: (record: LockRecord) => boolean): 'ok' | 'missing' | 'other' {
+export function beatLockFile(
+  file: string,
+  now: number,
+  mine: (record: LockRecord) => boolean,
+): 'ok' | 'missing' | 'other' {
   const fd = openPlain(file, 'write');
   if (fd === null) return 'missing';
   try {

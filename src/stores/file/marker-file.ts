@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import { systemCode } from '../../errors.ts';
 import { markerOf } from '../../history.ts';
 import { type MarkerEdit, type MarkerSight, parseMarker, serializeMarker } from '../../marker.ts';
-import { openPlain, type Ownership, readAll, Staged } from './files.ts';
+import { type Ownership, openPlain, readAll, Staged } from './files.ts';
 import { readEvents } from './history-file.ts';
 import type { LockPaths } from './paths.ts';
 
@@ -13,7 +13,9 @@ export function readMarker(file: string): MarkerSight {
   if (fd === null) return { items: [] };
   try {
     const bytes = readAll(fd, MAX_BYTES);
-    return bytes === null ? { problem: `it is larger than ${MAX_BYTES} bytes` } : parseMarker(bytes.toString('utf8'));
+    return bytes === null
+      ? { problem: `it is larger than ${MAX_BYTES} bytes` }
+      : parseMarker(bytes.toString('utf8'));
   } finally {
     fs.closeSync(fd);
   }
