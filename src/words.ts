@@ -77,8 +77,11 @@ function otherWords(what: 'platform' | 'host' | 'pidNamespace' | 'boot', record:
 /** The holder in words: `bash ./publish.sh (pid 4121)`, `node publish.js (pid 4122)`. */
 export function holderWords(record: LockRecord | null): string {
   if (record === null) return 'an unknown holder';
-  if (record.command !== null && record.commandPid !== null)
-    return `${commandWords(record.command)} (pid ${record.commandPid})`;
+  if (record.command !== null) {
+    const command = commandWords(record.command);
+    if (record.commandPid !== null) return `${command} (pid ${record.commandPid})`;
+    return `${command} (not started yet, runlock has pid ${record.pid})`;
+  }
   const name = printable(record.startedBy ?? '', 80);
   if (record.pid !== null) return name === '' ? `pid ${record.pid}` : `${name} (pid ${record.pid})`;
   return name === '' ? 'a holder without a process' : `${name} (no pid)`;

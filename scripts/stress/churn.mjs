@@ -241,13 +241,14 @@ async function windUp(part, stop, slots, real) {
   // Commands of killed callers, and jobs of killed supervisors, come to their own end.
   await part.children.allGone();
   const { cycles, doubles } = summarize(readLog(part.log));
-  if (!real) return { cycles, doubles: doubles.length, takeovers: 0 };
+  const { kills } = part.children;
+  if (!real) return { count: cycles, doubles: doubles.length, takeovers: null, kills };
   part.checkNotStuck();
   const { problems, takeovers } = verify(part);
   for (const problem of problems) part.problem(problem);
   for (const { run, other } of doubles.slice(0, 5))
     part.problem(`double hold: run ${run} entered while ${other} (run:pid) was in`);
-  return { cycles, doubles: doubles.length, takeovers };
+  return { count: cycles, doubles: doubles.length, takeovers, kills };
 }
 
 /** @param {string} text */

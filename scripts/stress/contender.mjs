@@ -54,13 +54,14 @@ async function churn() {
       continue;
     }
     oracle.enter(run);
-    await sleep(random.between(0, 4));
+    await sleep(random.between(0, 15));
     if (random.chance(DIES_HOLDING)) process.kill(process.pid, 'SIGKILL');
     if (random.chance(0.5)) expectOk(await party.beat(), `the heartbeat of run ${run}`);
     oracle.leave(run);
     const how = random.chance(0.6) ? 'finish' : 'release';
     const ended = await party.end(how);
     expectOk(ended, `the end of run ${run}`);
+    if (ended !== 'ok') continue;
     fs.writeSync(promises, `${live || how === 'finish' ? 'finished' : 'released'} ${run}\n`);
   }
 }

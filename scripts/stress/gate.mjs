@@ -1,5 +1,5 @@
 // @ts-check
-// Loaded before the binary (node --import): stops it at one step until its stdin says so, that processes with unlike
+// Loaded before the binary (node --require): stops it at one step until its stdin says so, that processes with unlike
 // starting times arrive there together.
 //
 //   STRESS_GATE=look    before its first look into the state directory

@@ -65,7 +65,9 @@ async function cycle() {
 
   const verb = random.chance(0.6) ? 'finish' : 'release';
   // Named by its number, an end that was cut short can be asked for again.
-  expect(`${verb} of run ${run}`, [0], await persist(verb, '--run', String(run), ...shown));
+  const ended = await persist(verb, '--run', String(run), ...shown);
+  expect(`${verb} of run ${run}`, [0], ended);
+  if (ended.code !== 0) return;
   fs.writeSync(promises, `${verb === 'finish' ? 'finished' : 'released'} ${run}\n`);
   const record = path.join(orders.dir, 'records', `${run}.json`);
   if (verb === 'finish' && !fs.existsSync(record))

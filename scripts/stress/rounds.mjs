@@ -43,6 +43,7 @@ export async function roundsInProcess(part, { algorithm, library, rounds, second
     );
     const winners = contenders.filter((_, index) => typeof outcomes[index] === 'number');
     tally.add(outcomes);
+    tally.kills += winners.length;
     await Promise.all(
       winners.map((child) => {
         child.send({ what: 'die', live });
@@ -52,7 +53,7 @@ export async function roundsInProcess(part, { algorithm, library, rounds, second
   }
   part.children.killAll();
   await part.children.allGone();
-  return tally;
+  return tally.figures(algorithm === 'runlock');
 }
 
 /** @param {import('node:child_process').ChildProcess} child @returns {Promise<number | string>} */
@@ -84,6 +85,7 @@ export async function roundsOfProcesses(part, { rounds, seconds }) {
         const companion = companions[index];
         if (typeof outcome !== 'number' || companion === undefined) continue;
         companion.kill('SIGKILL');
+        tally.kills += 1;
         await once(companion, 'exit');
         companions[index] = startCompanion();
       }
@@ -92,7 +94,7 @@ export async function roundsOfProcesses(part, { rounds, seconds }) {
   } finally {
     for (const companion of companions) companion.kill('SIGKILL');
   }
-  return tally;
+  return tally.figures(true);
 }
 
 /** The process for which the lock is taken. It ends with us. */
@@ -103,7 +105,7 @@ function startCompanion() {
 /** @param {Part} part @param {number} pid @param {string} gate */
 function startTry(part, pid, gate) {
   const child = part.children.start(
-    ['--import', script('gate.mjs'), BINARY, 'acquire', '--pid', String(pid), '--dir', part.dir],
+    ['--require', script('gate.mjs'), BINARY, 'acquire', '--pid', String(pid), '--dir', part.dir],
     {
       stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
       env: { ...process.env, STRESS_GATE: gate, STRESS_DIR: part.dir },
@@ -144,6 +146,8 @@ function startTry(part, pid, gate) {
 class Tally {
   rounds = 0;
   doubles = 0;
+  /** Of the companions whose death makes a lock stale. */
+  kills = 0;
   #last = 0;
   #part;
 
@@ -170,5 +174,11 @@ class Tally {
         this.#part.problem(`${round}: ${outcome}`);
     }
     this.#last = Math.max(this.#last, ...runs);
+  }
+
+  /** @param {boolean} real whether it was runlock that took over */
+  figures(real) {
+    const takeovers = real ? Math.max(0, this.rounds - 1) : null;
+    return { count: this.rounds, doubles: this.doubles, takeovers, kills: this.kills };
   }
 }

@@ -53,76 +53,74 @@ const NAIVE = /** @type {const} */ ({ algorithm: 'naive', library });
 let kills = 0;
 
 await control('control: rounds', async (part) => {
-  const { rounds, doubles } = await roundsInProcess(part, {
+  return roundsInProcess(part, {
     ...NAIVE,
     rounds: count(500),
     seconds: 15 * scale,
     enough: (found) => found >= 5,
   });
-  return { count: rounds, doubles, takeovers: rounds - 1 };
 });
 await control('control: churn', async (part) => {
   const enough = () => hasDouble(part);
-  const { cycles, ...rest } = await churnInProcess(part, { ...NAIVE, seconds: 15 * scale, enough });
-  return { count: cycles, ...rest };
+  return churnInProcess(part, { ...NAIVE, seconds: 15 * scale, enough });
 });
 await measure('stale together', async (part) => {
-  const { rounds, doubles } = await roundsInProcess(part, {
+  return roundsInProcess(part, {
     ...RUNLOCK,
     rounds: count(ROUNDS),
     seconds: 11 * scale,
   });
-  return { count: rounds, doubles, takeovers: rounds - 1 };
 });
 await measure('stale together, binary', async (part) => {
-  const { rounds, doubles } = await roundsOfProcesses(part, { rounds: count(20), seconds: 9 * scale });
-  return { count: rounds, doubles, takeovers: rounds - 1 };
+  return roundsOfProcesses(part, { rounds: count(20), seconds: 9 * scale });
 });
 await measure('churn', async (part) => {
-  const { cycles, ...rest } = await churnInProcess(part, { ...RUNLOCK, seconds: 9 * scale });
-  return { count: cycles, ...rest };
+  return churnInProcess(part, { ...RUNLOCK, seconds: 9 * scale });
 });
 await measure('churn, binary', async (part) => {
   // What is left of the time, without what the winding up takes.
   const left = Math.max(10 * scale, seconds - (performance.now() - started) / 1000 - 4);
-  const { cycles, ...rest } = await churnOfProcesses(part, { seconds: left });
-  return { count: cycles, ...rest };
+  return churnOfProcesses(part, { seconds: left });
 });
 finish();
 
 /**
- * @typedef {{ count: number, doubles: number, takeovers: number }} Figures
+ * @typedef {{ count: number, doubles: number, takeovers: number | null, kills: number }} Figures
  * @typedef {(part: Part) => Promise<Figures>} Act
  */
 
 /** A part in which the real lock must hold. @param {string} name @param {Act} act */
 async function measure(name, act) {
-  const { part, doubles } = await perform(name, act);
-  kills += part.children.kills;
-  if (doubles > 0) part.problem(`${doubles} double holds`);
+  const { part, figures } = await perform(name, act);
+  if (name.startsWith('churn')) kills += figures.kills;
+  if (figures.doubles > 0) part.problem(`${figures.doubles} double holds`);
   failures.push(...part.problems.map((problem) => `${name}: ${problem}`));
 }
 
 /** A part in which the naive lock must fail. @param {string} name @param {Act} act */
 async function control(name, act) {
-  const { doubles } = await perform(name, act);
-  if (doubles === 0) failures.push(`${name}: the control did not fail: this run proves nothing`);
+  const { figures } = await perform(name, act);
+  if (figures.doubles === 0) failures.push(`${name}: the control did not fail: this run proves nothing`);
 }
 
 /** @param {string} name @param {Act} act */
 async function perform(name, act) {
   const part = new Part(name, base, random.seed());
   current = part;
-  const figures = await act(part);
+  /** @type {Figures} */
+  let figures = { count: 0, doubles: 0, takeovers: null, kills: 0 };
+  try {
+    figures = await act(part);
+  } catch (error) {
+    part.problem(`broken off: ${error instanceof Error ? error.message : error}`);
+    part.children.killAll();
+  }
   current = null;
   const { count, takeovers, doubles } = figures;
-  table.push([
-    name,
-    ...[count, takeovers, part.children.kills, doubles, part.stuck].map(String),
-    part.seconds.toFixed(1),
-  ]);
+  const numbers = [count, takeovers ?? '-', figures.kills, doubles, part.stuck];
+  table.push([name, ...numbers.map(String), part.seconds.toFixed(1)]);
   tell(`  ${name}: done in ${part.seconds.toFixed(1)} s`);
-  return { part, doubles };
+  return { part, figures };
 }
 
 function finish() {
@@ -136,10 +134,12 @@ function finish() {
     });
     tell(cells.join('   '));
   }
-  tell(`\n${kills} SIGKILLs, ${((performance.now() - started) / 1000).toFixed(1)} s, --seed ${seed}`);
+  tell(
+    `\n${kills} SIGKILLs in the churn, ${((performance.now() - started) / 1000).toFixed(1)} s, --seed ${seed}`,
+  );
   const wanted = count(KILLS);
   if (kills < wanted)
-    tell(`a busy machine: ${kills} SIGKILLs, ${wanted} were meant; try --seconds ${2 * seconds}`);
+    tell(`a busy machine: ${wanted} SIGKILLs in the churn were meant; try --seconds ${2 * seconds}`);
   if (kills < wanted / 10) failures.push(`${kills} SIGKILLs prove nothing`);
   for (const failure of failures.slice(0, 30)) tell(`FAILED ${failure}`);
   if (failures.length > 30) tell(`… and ${failures.length - 30} more`);
