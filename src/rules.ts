@@ -54,6 +54,10 @@ export interface Evidence {
   readonly holder: Liveness;
   /** In the order of the lock's `forks`. */
   readonly forks: readonly Liveness[];
+  /**
+   * The command of a `run`; `gone` where none was started. Killed before it could write down its command, a
+   * supervisor leaves only what is seen of the tree: `unsure` where the live file is locked by nobody in sight.
+   */
   readonly command: Liveness;
   readonly liveFile: LiveFile;
   /** Others of the dead holder's process group, in words (`node publish.js (pid 4130)`). */
@@ -150,14 +154,12 @@ function judgeLive(
   // In another pid namespace the numbers mean nothing; the lock on the live file reaches through.
   const seesPids = samePidNamespace(record, evidence.here);
   const supervisor = seesPids ? evidence.holder : 'unsure';
-  const command = !seesPids ? 'unsure' : record.commandPid === null ? 'gone' : evidence.command;
+  const command = seesPids ? evidence.command : 'unsure';
 
   if (seesPids && supervisor === 'alive') return held({ type: 'holderLives' });
   if (seesPids && command === 'alive') return held({ type: 'orphan' });
   if (liveFile === 'locked') {
     if (!seesPids) return held({ type: 'holderLives' });
-    // Killed between starting the command and writing its number down: the lock on the file may be the command's.
-    if (record.commandPid === null) return held({ type: 'orphan' });
     if (isOver(supervisor) && isOver(command)) return untilHold({ type: 'leftovers' });
     return held({ type: 'unsure' });
   }

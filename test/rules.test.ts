@@ -238,10 +238,13 @@ describe('a run', () => {
     expect(state(inside, 0, { holder: 'alive', liveFile: 'unlocked' })).toBe('stale');
   });
 
-  test('killed before it could write down its command is held while the live file is locked', () => {
-    expect(
-      state({ ...run, commandPid: null }, DEFAULT_HOLD_MS + 1, { holder: 'gone', liveFile: 'locked' }),
-    ).toBe('held');
+  test('killed before it could write down its command is held as long as something of it may work', () => {
+    const killed = { ...run, commandPid: null };
+    const seen = (command: Liveness) =>
+      state(killed, DEFAULT_HOLD_MS + 1, { holder: 'gone', liveFile: 'locked', command });
+    expect(seen('alive')).toBe('held');
+    expect(seen('unsure')).toBe('held');
+    expect(seen('gone')).toBe('stale');
   });
 
   test('that has ended is stale whatever else is seen', () => {

@@ -141,22 +141,28 @@ function whereWords(target: Target): string {
   return `${printable(target.dir, 4096)}  (${lock}, ${config})`;
 }
 
-/** What to type to stop the holder. */
+/** What to type to stop the holder. A number is only offered for a process that was seen alive. */
 function stopWords(look: Look): string {
   const record = recordIn(look);
   const { verdict, evidence } = look;
-  if (record === null || verdict.state !== 'held')
+  if (record === null || verdict.state !== 'held') {
     return 'it is taken over when it is old enough, or move the file away after a look at it';
-  if (verdict.reason.type === 'otherMachine')
+  }
+  if (verdict.reason.type === 'otherMachine') {
     return `to stop it: on ${printable(record.host ?? 'the machine that took it')}, kill ${record.pid ?? record.commandPid ?? 'it'}`;
+  }
+  const free = 'the lock is free when it has ended';
+  const fork = record.forks.find((_, index) => evidence.forks[index] === 'alive');
   if (record.live && evidence.holder === 'alive')
     return `to stop it: kill ${record.pid} (it frees the lock by itself)`;
-  if (record.live && record.commandPid !== null)
-    return `to stop it: kill ${record.commandPid} (its supervisor is gone; the lock is free when it has ended)`;
-  if (verdict.reason.type === 'survivors')
-    return 'to stop it: kill what is left of it (the lock is free then)';
-  if (record.pid !== null) return `to stop it: kill ${record.pid} (the lock is free when it has ended)`;
-  return 'to end it: runlock release --token with the ID it was taken with';
+  if (record.live && record.commandPid !== null && evidence.command === 'alive') {
+    return `to stop it: kill ${record.commandPid} (its supervisor is gone; ${free})`;
+  }
+  if (record.pid !== null && evidence.holder === 'alive') return `to stop it: kill ${record.pid} (${free})`;
+  if (fork !== undefined) return `to stop it: kill ${fork.pid} (${free})`;
+  if (record.pid === null && record.caller === null)
+    return 'to end it: runlock release --token with the ID it was taken with';
+  return 'to stop it: end what is left of it; else it is taken over when the hold is over';
 }
 
 function markLine(entry: MarkerItem, target: Target, look: Look): string {

@@ -33,27 +33,33 @@ export const systemWitness: Witness = {
       liveFile: seen.liveFile,
       survivors: [],
     };
-    return { ...evidence, survivors: await survivorsOf(record, evidence, reference) };
+    if (!samePids(record, place) || !isOver(evidence.holder)) return evidence;
+    return record.live ? withTree(record, evidence, reference) : withGroup(record, evidence);
   },
 };
 
-/** Who is left of a holder that is gone. Asked only then: it looks through all processes. */
-async function survivorsOf(record: LockRecord, evidence: Evidence, reference: string): Promise<string[]> {
-  if (!samePids(record, evidence.here)) return [];
-  if (record.live) {
-    if (!isOver(evidence.holder) || !isOver(evidence.command) || evidence.liveFile === 'locked') return [];
-    const { treeOf } = await import('./tree.ts');
-    const tree = await treeOf({
-      lock: reference,
-      run: record.run ?? 0,
-      livePath: '',
-      liveIndex: null,
-      command: null,
-    });
-    return tree.filter((member) => member.session === record.session).map(words);
-  }
-  if (record.pid === null || !emptiesGroup(evidence.holder) || !evidence.forks.every(isOver)) return [];
-  return (await groupMembers(record.pid)).map(words);
+/** What is left of a run whose supervisor is gone. Asked only then: it looks through all processes. */
+async function withTree(record: LockRecord, evidence: Evidence, reference: string): Promise<Evidence> {
+  const locked = evidence.liveFile === 'locked';
+  const unwritten = record.commandPid === null;
+  if (!isOver(evidence.command) || (locked && !unwritten)) return evidence;
+  const { treeOf } = await import('./tree.ts');
+  const tree = await treeOf({
+    lock: reference,
+    run: record.run ?? 0,
+    livePath: '',
+    liveIndex: null,
+    command: null,
+  });
+  const inSession = tree.filter((member) => member.session === record.session);
+  if (!locked) return { ...evidence, survivors: inSession.map(words) };
+  return { ...evidence, command: inSession.length > 0 ? 'alive' : tree.length > 0 ? 'gone' : 'unsure' };
+}
+
+/** Who is left of the process group of a holder that is gone. */
+async function withGroup(record: LockRecord, evidence: Evidence): Promise<Evidence> {
+  if (record.pid === null || !emptiesGroup(evidence.holder) || !evidence.forks.every(isOver)) return evidence;
+  return { ...evidence, survivors: (await groupMembers(record.pid)).map(words) };
 }
 
 /** A number that is in use again, or by a thread, has no group of the old holder's: the kernel waits for that. */

@@ -178,6 +178,8 @@ test('what a killed run has left behind does not keep its lock alive by beating'
     { detached: true },
   );
   await run.says('up');
+  // Until its number is written down, nobody can tell the command from what it has left behind.
+  await eventually('the command is known', () => box.read('lock.json').includes('"commandPidStarted":"'));
   run.killGroup();
   await eventually('the run is gone', () => run.child.signalCode !== null);
   box.age(box.file('lock.json'), AGED);

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, type TestContext, test } from 'vitest';
-import type { ProcessRef } from '../../src/record.ts';
 import { startOf } from '../../src/evidence/process.ts';
+import type { ProcessRef } from '../../src/record.ts';
 import { type Bundle, bundle } from './fixtures/bundle.ts';
 import { endAll, has, LINUX, start } from './fixtures/processes.ts';
 
