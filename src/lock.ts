@@ -103,6 +103,8 @@ export type Settled =
 
 /** How far a heartbeat may be ahead before it is set back: file systems keep times to 2 s at the coarsest. */
 const AHEAD_MS = 5_000;
+/** So near to the end of the hold, ms, a heartbeat may meet a takeover. */
+const LATE_MS = 10_000;
 
 /** The verbs over one lock in a store. */
 export class Lock {
@@ -224,9 +226,23 @@ export class Lock {
       await this.store.ping(number);
       return { outcome: 'ok', run: number, record: null, handedIn: false };
     }
-    const beat = await this.store.beat(number, record.tokenHash);
+    // Late, it may meet a takeover that has judged the old heartbeat already: under the guard one comes first.
+    const late =
+      look.verdict.state === 'stale' ||
+      (look.verdict.state === 'held' && (look.verdict.staleInMs ?? Infinity) < LATE_MS);
+    const beat = late ? await this.#beatLate(record) : await this.store.beat(number, record.tokenHash);
     if (beat !== 'ok') return { outcome: 'lost', run: number, record: null, look };
     return { outcome: 'ok', run: number, record: null, handedIn: false };
+  }
+
+  async #beatLate({ run, tokenHash }: LockRecord): Promise<'ok' | 'other'> {
+    const { value } = await this.store.transact<boolean>(({ lock }) => {
+      const current =
+        lock?.source === 'lock' && 'record' in lock.content && !lock.ended ? lock.content.record : null;
+      const mine = current?.run === run && current?.tokenHash === tokenHash;
+      return { value: mine, change: mine ? { type: 'calm' } : null };
+    });
+    return value ? 'ok' : 'other';
   }
 
   /**

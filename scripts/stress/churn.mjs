@@ -41,12 +41,13 @@ const EXPECTED = [
  *   `enough`: to stop before the time is up
  */
 export async function churnInProcess(part, { algorithm, library, seconds, enough }) {
+  const pace = paceOf(150);
   const stop = new AbortController();
   const slots = Array.from({ length: CONTENDERS }, () =>
     keepStarting(part, stop.signal, () => {
       const orders = {
         ...{ mode: 'churn', algorithm, library, dir: part.dir, log: part.log, promises: part.promises },
-        ...{ seed: part.random.seed(), disturb: { ...disturbance(algorithm), kill: 1 / 1000 } },
+        ...{ seed: part.random.seed(), disturb: { ...disturbance(algorithm), kill: 1 / 100 } },
       };
       const child = part.children.start([script('contender.mjs'), JSON.stringify(orders)], {
         stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
@@ -56,7 +57,7 @@ export async function churnInProcess(part, { algorithm, library, seconds, enough
     }),
   );
   const isOver = () => enough?.() === true || part.seconds > seconds;
-  await reap(part, isOver, 100, () => {
+  await reap(part, isOver, pace, () => {
     pickReady(part, slots)?.kill('SIGKILL');
   });
   return windUp(part, stop, slots, algorithm === 'runlock');
@@ -69,6 +70,7 @@ export async function churnInProcess(part, { algorithm, library, seconds, enough
  * @param {{ seconds: number }} how
  */
 export async function churnOfProcesses(part, { seconds }) {
+  const pace = paceOf(80);
   const stop = new AbortController();
   const stderr = fs.openSync(part.stderr, 'a');
   const callers = Array.from({ length: CONTENDERS - 2 }, (_, index) =>
@@ -78,7 +80,7 @@ export async function churnOfProcesses(part, { seconds }) {
   await reap(
     part,
     () => part.seconds > seconds,
-    80,
+    pace,
     () => {
       const child = part.random.pick(callers)?.child;
       if (part.random.chance(0.4)) child?.kill('SIGKILL');
@@ -193,14 +195,20 @@ function keepStarting(part, stop, start) {
   return slot;
 }
 
-/** How many times slower this machine is just now: killed before they get anywhere, contenders prove nothing. */
-function slowness() {
-  const times = Array.from({ length: 3 }, () => {
+/**
+ * How fast this machine is just now: killed before they get anywhere, contenders prove nothing. Asked before there
+ * are any.
+ *
+ * @param {number} everyMs how often to kill where nothing else is going on
+ */
+function paceOf(everyMs) {
+  const times = Array.from({ length: 2 }, () => {
     const started = performance.now();
     spawnSync(process.execPath, ['-e', '0']);
     return performance.now() - started;
   });
-  return Math.max(1, Math.min(...times) / USUAL_START_MS);
+  const slowness = Math.min(10, Math.max(1, Math.min(...times) / USUAL_START_MS));
+  return { everyMs: everyMs * slowness, stuckMs: STUCK_MS * slowness };
 }
 
 /**
@@ -208,22 +216,26 @@ function slowness() {
  *
  * @param {Part} part
  * @param {() => boolean} isOver
- * @param {number} everyMs
+ * @param {{ everyMs: number, stuckMs: number }} pace
  * @param {() => void} strike
  */
-async function reap(part, isOver, everyMs, strike) {
-  const pause = everyMs * slowness();
+async function reap(part, isOver, { everyMs, stuckMs }, strike) {
   let size = -1;
-  let since = performance.now();
+  let progressAt = performance.now();
+  let strikeAt = progressAt;
   while (!isOver()) {
-    await sleep(pause * part.random.between(0.2, 1.8));
-    strike();
-    const now = fs.existsSync(part.log) ? fs.statSync(part.log).size : 0;
-    if (now !== size) {
-      size = now;
-      since = performance.now();
-    } else if (performance.now() - since > STUCK_MS) {
-      return part.sayStuck(`nobody got the lock for ${STUCK_MS / 1000} s`);
+    await sleep(20);
+    const now = performance.now();
+    if (now >= strikeAt) {
+      strike();
+      strikeAt = now + everyMs * part.random.between(0.2, 1.8);
+    }
+    const sizeNow = fs.existsSync(part.log) ? fs.statSync(part.log).size : 0;
+    if (sizeNow !== size) {
+      size = sizeNow;
+      progressAt = now;
+    } else if (now - progressAt > stuckMs) {
+      return part.sayStuck(`nobody got the lock for ${Math.round(stuckMs / 1000)} s`);
     }
   }
 }

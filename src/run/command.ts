@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import os from 'node:os';
 import { systemCode } from '../errors.ts';
 import type { Tie } from '../store.ts';
+import { withRawBytes } from './raw-bytes.ts';
 
 export interface CommandOptions {
   readonly argv: readonly string[];
@@ -29,7 +30,8 @@ export interface RunningCommand {
  * stays in our process group; a session of its own would lose the terminal.
  */
 export async function startCommand(options: CommandOptions): Promise<RunningCommand> {
-  const [program = '', ...args] = options.argv;
+  const [name = ''] = options.argv;
+  const [program = '', ...args] = withRawBytes(options.argv) ?? options.argv;
   const stdio: ('inherit' | 'ignore' | number)[] = ['inherit', 'inherit', 'inherit'];
   if (options.tie?.descriptor != null && options.liveIndex !== null) {
     // Beyond the first three, "ignore" leaves a descriptor closed.
@@ -41,11 +43,11 @@ export async function startCommand(options: CommandOptions): Promise<RunningComm
     const start = process.platform === 'win32' ? (await import('cross-spawn')).default : spawn;
     child = start(program, args, { stdio, env: options.env });
   } catch (error) {
-    return notStarted(program, error);
+    return notStarted(name, error);
   }
   if (child.pid === undefined) {
     const error = await new Promise((resolve) => child.once('error', resolve));
-    return notStarted(program, error);
+    return notStarted(name, error);
   }
   const ended = new Promise<CommandEnd>((resolve) => {
     child.once('exit', (code, signal) => {

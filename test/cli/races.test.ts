@@ -42,9 +42,13 @@ function expectOneWinner(box: Sandbox, results: readonly Result[]): void {
   expect(lock).toMatchObject({ run: Number(results[winner]?.stdout), item: `ep-${winner}` });
 }
 
+function silentHolder(box: Sandbox): void {
+  box.age(box.file('lock.json'), 46 * MINUTE);
+}
+
 /** What contenders may find: each is free to be taken. */
 const TAKEABLE: Record<string, (box: Sandbox) => void> = {
-  'a stale lock of a silent holder': (box) => box.age(box.file('lock.json'), 46 * MINUTE),
+  'a stale lock of a silent holder': silentHolder,
   'a lock of a dead process': (box) => box.putLock({ pid: NO_PROCESS, job: 'x' }),
   'an old lock that is empty': (box) => box.putLock('', 46 * MINUTE),
   // The last run has no end and left nothing in live/.
@@ -55,17 +59,18 @@ const TAKEABLE: Record<string, (box: Sandbox) => void> = {
   },
 };
 
-describe('of 8 that try for the same lock at the same moment exactly one gets it', () => {
-  // D1: 60 rounds in all; the stress script runs many more.
+describe('of several that try for the same lock at the same moment exactly one gets it', () => {
+  // D1: 60 rounds in all, of 8 on the plain stale lock; the stress script runs many more.
   test.each(Object.entries(TAKEABLE))(
     '%s',
     async (_, prepare) => {
       const box = new Sandbox();
       await box.runlock(['acquire', 'ep-0', '--no-pid', '--token', 'first']);
       let last = 1;
-      for (let round = 0; round < 12; round += 1) {
+      const plain = prepare === silentHolder;
+      for (let round = 0; round < (plain ? 20 : 10); round += 1) {
         prepare(box);
-        const results = await letGo(acquirers(box, 8, round));
+        const results = await letGo(acquirers(box, plain ? 8 : 5, round));
         expectOneWinner(box, results);
         const run = Number(results.find((one) => one.code === 0)?.stdout);
         expect(run).toBeGreaterThan(last);
@@ -79,14 +84,14 @@ describe('of 8 that try for the same lock at the same moment exactly one gets it
 // C2
 test('of 50 that start at once on a free lock one wins, and a half-written lock is never taken for garbage', async () => {
   const box = new Sandbox();
-  for (let round = 1; round <= 3; round += 1) {
+  for (let round = 1; round <= 2; round += 1) {
     const results = await letGo(acquirers(box, 50, round));
     expectOneWinner(box, results);
     for (const { stderr } of results) expect(stderr).not.toMatch(/no lock|not JSON|empty|^\s+at /m);
     const winner = results.findIndex((one) => one.code === 0);
     expect((await box.runlock(['finish', '--token', `${round}-${winner}`])).code).toBe(0);
   }
-  expect(Object.keys(filesUnder(box.file('records')))).toHaveLength(3);
+  expect(Object.keys(filesUnder(box.file('records')))).toHaveLength(2);
 }, 120_000);
 
 describe('an instance whose lock was taken over does not touch its successor', () => {
@@ -148,16 +153,16 @@ test('of a late heartbeat and a takeover at the same moment only one succeeds', 
 test('who only looks is never taken for a holder', async () => {
   const box = new Sandbox();
   await box.runlock(['run', 'true']);
-  const watchers = [1, 2].map(() => box.startScript('bash', 'echo; while :; do runlock status; done'));
-  await Promise.all(watchers.map((watcher) => watcher.says('last run 1')));
+  const watcher = box.startScript('bash', 'while :; do runlock status; done');
+  await watcher.says('last run 1');
   const { code, stdout, stderr } = await box.script(
     'bash',
-    `for n in $(seq 2 2 60); do
+    `for n in $(seq 2 2 40); do
       runlock acquire --no-pid --token "$n" >/dev/null || { echo "acquire $n: $?"; exit 1; }
       runlock release --token "$n" || { echo "release $n: $?"; exit 1; }
       runlock run true || { echo "run $n: $?"; exit 1; }
     done`,
   );
   expect([code, stdout, stderr]).toEqual([0, '', '']);
-  for (const watcher of watchers) expect(watcher.stderr).toBe('');
+  expect(watcher.stderr).toBe('');
 }, 120_000);

@@ -82,7 +82,7 @@ describe('the command gets what it is given, as it is', () => {
 // E12
 describe('Ctrl-C on a terminal', () => {
   /** Counts INTs, and gives a second one that comes by mistake time to arrive. */
-  const COUNT = `let n = 0; process.on('SIGINT', () => { n += 1; setTimeout(() => { console.log('count=' + n); process.exit(0); }, 300); });
+  const COUNT = `let n = 0; process.on('SIGINT', () => { n += 1; setTimeout(() => { console.log('count=' + n); process.exit(0); }, 1000); });
     setInterval(() => {}, 1000); console.log('ready')`;
 
   test('reaches the command once', async (ctx) => {
