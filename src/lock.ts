@@ -206,7 +206,7 @@ export class Lock {
       return;
     await this.store.transact((again) => ({
       value: null,
-      change: again.identity === seen.identity ? { type: 'calm' } : null,
+      change: again.identity === seen.identity ? { type: 'refresh' } : null,
     }));
   }
 
@@ -240,7 +240,7 @@ export class Lock {
       const current =
         lock?.source === 'lock' && 'record' in lock.content && !lock.ended ? lock.content.record : null;
       const mine = current?.run === run && current?.tokenHash === tokenHash;
-      return { value: mine, change: mine ? { type: 'calm' } : null };
+      return { value: mine, change: mine ? { type: 'refresh' } : null };
     });
     return value ? 'ok' : 'other';
   }

@@ -72,8 +72,8 @@ export type Change =
   /** Replaces the record of the holder by a fuller one of the same run. */
   | { readonly type: 'amend'; readonly record: LockRecord }
   | { readonly type: 'end'; readonly run: number; readonly ending: Ending }
-  /** Sets a heartbeat from the future to now, so that the hold bounds it. */
-  | { readonly type: 'calm' }
+  /** Sets the heartbeat to now: one from the future, so that the hold bounds it, or a late one. */
+  | { readonly type: 'refresh' }
   /** The command of a `run` hands in its result. */
   | { readonly type: 'handIn'; readonly record: LockRecord; readonly result: string | null }
   /** A former holder's record, after its lock was taken over. */

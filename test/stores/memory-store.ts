@@ -110,7 +110,7 @@ export class MemoryStore implements Store {
         this.#end(change.ending);
         this.#free(change.run);
         return;
-      case 'calm':
+      case 'refresh':
         if (engine.lock !== null) engine.lock = { ...engine.lock, heartbeatAt: now };
         return;
       case 'handIn':

@@ -70,7 +70,7 @@ export function commit(
     case 'end':
       end(place, change.run, change.ending, last);
       return null;
-    case 'calm':
+    case 'refresh':
       touchFile(place.paths.lock, now);
       return null;
     case 'handIn':
