@@ -1,4 +1,12 @@
-import { type MarkerItem, markRunning, markUnknown, settleItem, unmark } from './marker.ts';
+import {
+  type MarkerEdit,
+  type MarkerItem,
+  markRunning,
+  markUnknown,
+  settleItem,
+  turnUnknown,
+  unmark,
+} from './marker.ts';
 import type { ProcessRef } from './record.ts';
 
 /** How a run ended. Success is `finished` alone. */
@@ -100,27 +108,62 @@ export function parseEvent(line: string): HistoryEvent | null {
   } catch {
     return null;
   }
-  if (typeof json !== 'object' || json === null) return null;
-  const event = json as Partial<HistoryEvent>;
-  if (typeof event.at !== 'string' || Number.isNaN(Date.parse(event.at))) return null;
-  switch (event.event) {
-    case 'taken':
-    case 'late':
-      return isRun(event.run) ? (event as HistoryEvent) : null;
-    case 'ended':
-      return isRun(event.run) && typeof event.outcome === 'string' ? (event as EndedEvent) : null;
-    case 'skipped':
-      return typeof event.reason === 'string' ? (event as SkippedEvent) : null;
-    case 'settled':
-      return typeof event.item === 'string' ? (event as SettledEvent) : null;
-    default:
-      return null;
-  }
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) return null;
+  const fields = json as Record<string, unknown>;
+  const shape =
+    typeof fields.event === 'string' && Object.hasOwn(SHAPES, fields.event)
+      ? SHAPES[fields.event]
+      : undefined;
+  if (shape === undefined || !isTime(fields.at)) return null;
+  // Each field is of the type that its event gives it, so the cast is checked.
+  return Object.entries(shape).every(([name, fits]) => fits(fields[name] ?? null))
+    ? (json as HistoryEvent)
+    : null;
 }
 
-function isRun(run: unknown): run is number {
-  return typeof run === 'number' && Number.isSafeInteger(run) && run > 0;
-}
+type Fits = (value: unknown) => boolean;
+const isRun: Fits = (value) => typeof value === 'number' && Number.isSafeInteger(value) && value > 0;
+const isText: Fits = (value) => typeof value === 'string';
+const isTime: Fits = (value) => typeof value === 'string' && !Number.isNaN(Date.parse(value));
+const isNumber: Fits = (value) => typeof value === 'number';
+const isFlag: Fits = (value) => typeof value === 'boolean';
+const orNull =
+  (fits: Fits): Fits =>
+  (value) =>
+    value === null || fits(value);
+const isOneOf =
+  (...allowed: readonly string[]): Fits =>
+  (value) =>
+    allowed.some((one) => one === value);
+const isObject: Fits = (value) => typeof value === 'object' && value !== null;
+
+const WORK = { item: orNull(isText), job: orNull(isText) };
+const SHAPES: Readonly<Record<string, Readonly<Record<string, Fits>>>> = {
+  taken: {
+    ...WORK,
+    run: isRun,
+    pid: orNull(isNumber),
+    tokenHash: orNull(isText),
+    tookOver: orNull(isObject),
+  },
+  ended: {
+    ...WORK,
+    run: isRun,
+    outcome: isOneOf('finished', 'failed', 'timedOut', 'released', 'interrupted', 'lost', 'error'),
+    startedAt: orNull(isTime),
+    exitCode: orNull(isNumber),
+    settled: isFlag,
+    reason: orNull(isText),
+    handedIn: orNull(isOneOf('finished', 'failed')),
+    former: orNull(
+      (value) =>
+        isObject(value) && Array.isArray((value as Former).processes) && isTime((value as Former).lastKnown),
+    ),
+  },
+  skipped: { ...WORK, run: orNull(isRun), pid: orNull(isNumber), code: isNumber, reason: isText },
+  settled: { item: isText, as: orNull(isOneOf('done', 'notDone')), runs: Array.isArray },
+  late: { ...WORK, run: isRun, outcome: isOneOf('finished', 'failed') },
+};
 
 /** Folds events into runs and skips, in the order in which they began. */
 export function runsOf(events: Iterable<HistoryEvent>): HistoryRun[] {
@@ -214,11 +257,7 @@ export function markerOf(events: Iterable<HistoryEvent>): MarkerItem[] {
         items = markRunning(event, event.at)(items);
         break;
       case 'ended':
-        items = (
-          event.settled
-            ? settled(event)
-            : markUnknown({ pid: null, ...event }, event.former?.lastKnown ?? event.at)
-        )(items);
+        items = (event.settled ? endedMarks(event) : unknownMarks(event))(items);
         break;
       case 'skipped':
         if (event.run !== null) items = unmark(event.run)(items);
@@ -233,8 +272,14 @@ export function markerOf(events: Iterable<HistoryEvent>): MarkerItem[] {
   return [...items];
 }
 
+/** What an end that leaves the item unknown does to the marker. */
+export function unknownMarks(event: EndedEvent): MarkerEdit {
+  const mark = event.outcome === 'interrupted' ? turnUnknown : markUnknown;
+  return mark({ pid: null, ...event }, event.former?.lastKnown ?? event.at);
+}
+
 /** What a settled end does to the marker: a known outcome clears the item, "nothing was begun" only the own mark. */
-export function settled(event: Pick<EndedEvent, 'outcome' | 'item' | 'run'>) {
+export function endedMarks(event: Pick<EndedEvent, 'outcome' | 'item' | 'run'>) {
   return event.outcome === 'released' || event.outcome === 'error'
     ? unmark(event.run)
     : settleItem(event.item, event.run);

@@ -1,9 +1,18 @@
 import type { Clock } from './clock.ts';
+import {
+  beginningOf,
+  endedEvent,
+  endingBy,
+  endingOfRun,
+  interruption,
+  numberOf,
+  type RunEnd,
+  type TookOver,
+} from './endings.ts';
 import { RunlockError } from './errors.ts';
-import type { EndedEvent, EndOutcome, Former, HistoryEvent, TakenEvent } from './history.ts';
-import { settled } from './history.ts';
-import { markRunning, markUnknown, settleItem } from './marker.ts';
-import { type HandedIn, holderOf, type LockRecord, type ProcessRef } from './record.ts';
+import type { EndedEvent, Former, HistoryEvent, SkippedEvent } from './history.ts';
+import { settleItem } from './marker.ts';
+import type { HandedIn, LockRecord } from './record.ts';
 import { recordText, summaryOf } from './records.ts';
 import {
   type Claim,
@@ -12,12 +21,13 @@ import {
   isOver,
   isWithin,
   judge,
+  recordIn,
   samePids,
   sameProcess,
   showsToken,
   type Verdict,
 } from './rules.ts';
-import type { Change, Ending, HandedInResult, Sighting, Store, Tie } from './store.ts';
+import type { Change, Sighting, Store, Tie } from './store.ts';
 import { hashToken } from './token.ts';
 import { staleWords } from './words.ts';
 
@@ -35,19 +45,16 @@ export interface Look {
 
 /** Who will hold the lock, and how. */
 export interface Candidate {
-  readonly record: Omit<LockRecord, 'version' | 'run' | 'tokenHash' | 'acquiredAt'>;
+  readonly record: Omit<LockRecord, 'version' | 'run' | 'tokenHash' | 'acquiredAt' | 'deadline'>;
   readonly token: string;
   /** The token came from the user, who may have used it before. */
   readonly chosenToken: boolean;
+  /** The time limit of a `run`, ms. */
+  readonly timeoutMs?: number | null;
   /** Chooses the item under the lock; null: none is left. Undefined: the item is that of `record`. */
   readonly choose?: (look: Look) => string | null;
   /** May make a held lock free, by ending what is overdue; tells whether to look again. */
   readonly makeRoom?: (look: Look) => Promise<boolean>;
-}
-
-export interface TookOver {
-  readonly run: number | null;
-  readonly reason: string;
 }
 
 export type Acquired =
@@ -85,15 +92,6 @@ export type Ended =
     }
   | { readonly outcome: 'none'; readonly run: number | null }
   | { readonly outcome: 'notYours'; readonly run: number | null; readonly look: Look };
-
-/** How a run ended, as its supervisor knows it. */
-export interface RunEnd {
-  readonly outcome: EndOutcome;
-  readonly exitCode: number | null;
-  readonly reason: string | null;
-  /** The outcome of the item is known, or nothing was begun. */
-  readonly settled: boolean;
-}
 
 export type SettledAs = 'done' | 'notDone' | null;
 export type Settled =
@@ -133,12 +131,17 @@ export class Lock {
   async acquire(candidate: Candidate, waiting: Waiting | null = null): Promise<Acquired> {
     const tokenHash = await hashToken(candidate.token);
     const until = waiting === null ? 0 : this.#clock.monotonic() + waiting.forMs;
+    let roomMadeFor: string | null = null;
     for (let tries = 0; ; tries += 1) {
       const look = await this.look();
       if (candidate.chosenToken) refuseUsedToken(look.seen, tokenHash);
       if (look.verdict.state === 'held') {
         await this.#calm(look.seen);
-        if (await candidate.makeRoom?.(look)) continue;
+        // Once for each lock: what can't be ended stays, and then the lock is just held.
+        if (roomMadeFor !== look.seen.identity && candidate.makeRoom !== undefined) {
+          roomMadeFor = look.seen.identity;
+          if (await candidate.makeRoom(look)) continue;
+        }
         if (waiting === null || waiting.signal.aborted || this.#clock.monotonic() >= until)
           return { outcome: 'held', look };
         waiting.onWait(look);
@@ -174,7 +177,13 @@ export class Lock {
     if (value === null) return null;
     const { record, run, tookOver } = value;
     if (candidate.choose === undefined) return { outcome: 'acquired', record, run, tookOver, tie };
-    return this.#choose(candidate.choose, { record, run, tookOver, tie });
+    try {
+      return await this.#choose(candidate.choose, { record, run, tookOver, tie });
+    } catch (error) {
+      // Nobody was told of this run, so nobody would end it.
+      await this.cancel(record, 'error', error instanceof Error ? error.message : String(error), null);
+      throw error;
+    }
   }
 
   /** Chooses the item now that nobody else can, and begins with it. */
@@ -184,17 +193,15 @@ export class Lock {
   ): Promise<Acquired> {
     const look = await this.look();
     const chosen = await this.store.transact<LockRecord | null>((seen) => {
+      const at = iso(seen.now);
       const item = choose({ ...look, seen });
       if (item === null) {
-        const reason = 'no candidate is left';
-        const event = { ...skip(taken.record, 6, reason, iso(seen.now)), run: taken.run };
+        const event = { ...skipped(taken.record, 6, 'no candidate is left', at), run: taken.run };
         return { value: null, change: { type: 'cancel', run: taken.run, event } };
       }
       const record = { ...taken.record, item };
-      return {
-        value: record,
-        change: { type: 'begin', record, begin: beginning(record, iso(seen.now), taken.tookOver) },
-      };
+      const begin = beginningOf(record, at, taken.tookOver);
+      return { value: record, change: { type: 'begin', record, begin } };
     });
     if (chosen.value === null) return { outcome: 'nothingToDo', run: taken.run, tookOver: taken.tookOver };
     return { outcome: 'acquired', ...taken, record: chosen.value };
@@ -212,7 +219,7 @@ export class Lock {
 
   /** Writes down a run that did not begin. */
   async skip(record: Pick<LockRecord, 'item' | 'job' | 'pid'>, code: number, reason: string): Promise<void> {
-    await this.store.append(skip(record, code, reason, iso(this.#clock.now())));
+    await this.store.append(skipped(record, code, reason, iso(this.#clock.now())));
   }
 
   /** Refreshes the heartbeat. From inside a `run` it asks only, and tells the watchdog. */
@@ -235,11 +242,9 @@ export class Lock {
     return { outcome: 'ok', run: number, record: null, handedIn: false };
   }
 
-  async #beatLate({ run, tokenHash }: LockRecord): Promise<'ok' | 'other'> {
-    const { value } = await this.store.transact<boolean>(({ lock }) => {
-      const current =
-        lock?.source === 'lock' && 'record' in lock.content && !lock.ended ? lock.content.record : null;
-      const mine = current?.run === run && current?.tokenHash === tokenHash;
+  async #beatLate(record: LockRecord): Promise<'ok' | 'other'> {
+    const { value } = await this.store.transact<boolean>((seen) => {
+      const mine = seen.lock?.source === 'lock' && ownRecord(record, seen) !== null;
       return { value: mine, change: mine ? { type: 'refresh' } : null };
     });
     return value ? 'ok' : 'other';
@@ -290,31 +295,23 @@ export class Lock {
     return is.token || (record.live ? is.within : is.holder) ? record.run : null;
   }
 
-  /** The supervisor's end of its run. Freed by nobody else. */
-  async endRun(
-    record: LockRecord,
-    end: RunEnd,
-  ): Promise<{ ended: EndedEvent; path: string; rejected: string | null }> {
+  /**
+   * The supervisor's end of its run. Freed by nobody else.
+   *
+   * @returns how the run ended, and where something that the command handed in was kept because it is no JSON
+   */
+  async endRun(record: LockRecord, end: RunEnd): Promise<{ ended: EndedEvent; rejected: string | null }> {
     const run = numberOf(record);
-    const handedIn = await this.store.handedIn(run);
-    const { value } = await this.store.transact((seen) => {
-      const outcome = end.outcome === 'finished' && handedIn.said === 'failed' ? 'failed' : end.outcome;
-      const event = endedEvent(record, iso(seen.now), {
-        ...end,
-        handedIn: handedIn.said,
-        settled: end.settled || handedIn.said !== null,
-        outcome: stands(record, seen) ? outcome : 'lost',
+    let told: { ended: EndedEvent; rejected: string | null } | null = null;
+    await this.store.transact((seen) => {
+      const outcome = stands(record, seen) ? end.outcome : 'lost';
+      const ending = endingOfRun(record, iso(seen.now), { ...end, outcome }, (ended, { rejected }) => {
+        told = { ended, rejected };
       });
-      return {
-        value: event,
-        change: {
-          type: 'end',
-          run,
-          ending: endingOf(record, event, recordText(summaryOf(event), handedIn.text), event.at),
-        },
-      };
+      return { value: null, change: { type: 'end', run, ending } };
     });
-    return { ended: value, path: this.store.recordPath(run), rejected: handedIn.rejected };
+    if (told === null) throw new Error('a store tells what a run has handed in when it ends');
+    return told;
   }
 
   /** Takes back a run whose command could not begin: the item is as it was. */
@@ -324,20 +321,10 @@ export class Lock {
     reason: string,
     exitCode: number | null,
   ): Promise<void> {
-    await this.store.transact((seen) => ({
-      value: null,
-      change: {
-        type: 'cancel',
-        run: numberOf(record),
-        event: endedEvent(record, iso(seen.now), {
-          outcome,
-          exitCode,
-          reason,
-          settled: true,
-          handedIn: null,
-        }),
-      },
-    }));
+    await this.store.transact((seen) => {
+      const event = endedEvent(record, iso(seen.now), { outcome, exitCode, reason, settled: true }, null);
+      return { value: null, change: { type: 'cancel', run: numberOf(record), event } };
+    });
   }
 
   /** Adds what became known of the run since it was taken. */
@@ -357,13 +344,9 @@ export class Lock {
     if (beat !== 'missing') return beat === 'ok';
     const { value } = await this.store.transact<boolean>((seen) => {
       const { lock } = seen;
-      const mine =
-        lock !== null && 'record' in lock.content && lock.content.record.run === run && !lock.ended;
-      const still = mine && seen.last?.run === run && !seen.last.ended;
-      return {
-        value: still,
-        change: mine && still && lock.source === 'live' ? { type: 'amend', record } : null,
-      };
+      const still =
+        stands(record, seen) && lock?.ended !== true && seen.last?.run === run && !seen.last.ended;
+      return { value: still, change: still && lock?.source !== 'lock' ? { type: 'amend', record } : null };
     });
     return value;
   }
@@ -377,8 +360,7 @@ export class Lock {
         if (seen.identity !== look.seen.identity) return { value: null, change: null };
         const runs = entriesOf(seen, item);
         if (runs.length === 0) return { value: { outcome: 'absent' }, change: null };
-        const holder =
-          seen.lock !== null && 'record' in seen.lock.content ? seen.lock.content.record.run : null;
+        const holder = recordIn(seen.lock)?.run ?? null;
         const verdict = judge(seen.lock, look.evidence, seen.now);
         if (verdict.state === 'held' && runs.some((run) => run === holder)) {
           return { value: { outcome: 'held', look }, change: null };
@@ -395,13 +377,8 @@ export class Lock {
 
   async #handIn(record: LockRecord, look: Look, result: string | null, how: HandedIn): Promise<Ended> {
     const { value } = await this.store.transact<boolean>((seen) => {
-      const current =
-        seen.lock !== null && 'record' in seen.lock.content && !seen.lock.ended
-          ? seen.lock.content.record
-          : null;
-      if (current === null || current.run !== record.run || current.tokenHash !== record.tokenHash) {
-        return { value: false, change: null };
-      }
+      const current = ownRecord(record, seen);
+      if (current === null) return { value: false, change: null };
       return { value: true, change: { type: 'handIn', record: { ...current, handedIn: how }, result } };
     });
     if (!value) return { outcome: 'lost', run: record.run, record: null, look };
@@ -412,31 +389,22 @@ export class Lock {
   async #end(record: LockRecord, look: Look, result: string | null | undefined, end: RunEnd): Promise<Ended> {
     const run = numberOf(record);
     const { value } = await this.store.transact<boolean>((seen) => {
-      const current =
-        seen.lock !== null && 'record' in seen.lock.content && !seen.lock.ended
-          ? seen.lock.content.record
-          : null;
-      if (current === null || current.run !== record.run || current.tokenHash !== record.tokenHash) {
-        return { value: false, change: null };
-      }
-      const event = endedEvent(record, iso(seen.now), { ...end, handedIn: null });
-      const text = result === undefined ? null : recordText(summaryOf(event), result);
-      return { value: true, change: { type: 'end', run, ending: endingOf(record, event, text, event.at) } };
+      if (ownRecord(record, seen) === null) return { value: false, change: null };
+      return {
+        value: true,
+        change: { type: 'end', run, ending: endingBy(record, iso(seen.now), end, result) },
+      };
     });
     if (!value) return { outcome: 'lost', run, record: null, look };
-    return {
-      outcome: 'ok',
-      run,
-      record: result === undefined ? null : this.store.recordPath(run),
-      handedIn: false,
-    };
+    const path = result === undefined ? null : this.store.recordPath(run);
+    return { outcome: 'ok', run, record: path, handedIn: false };
   }
 
   /** Which lock the claim is about, and what it is to the claim. */
   async #find(claim: Claim, run: number | null): Promise<Found> {
     const look = await this.look();
     const { lock, last } = look.seen;
-    const record = lock !== null && 'record' in lock.content ? lock.content.record : null;
+    const record = recordIn(lock);
     const stands = record !== null && lock?.ended === false;
     if (run !== null && (!stands || record.run !== run)) return this.#earlier(run, last?.run ?? 0, look);
     if (lock === null || lock.ended) return { type: 'none', run: null };
@@ -458,17 +426,28 @@ export class Lock {
         `--run ${run}: no such run was ever given out, the last one is ${last === 0 ? 'none' : last} (${this.store.where})`,
       );
     }
-    const { events } = await this.store.events({});
-    const end = events.find(
-      (event) => (event.event === 'ended' || event.event === 'skipped') && event.run === run,
+    const end = await this.store.endOf(run);
+    const over = end?.event === 'ended' && (end.outcome === 'interrupted' || end.outcome === 'lost');
+    return end === null || over ? { type: 'lost', run, look } : { type: 'ended', run };
+  }
+
+  /** Whether the caller held this lock until it was taken over from it. */
+  async wasTakenFrom(claim: Claim, look: Look): Promise<boolean> {
+    return (await this.#formerRun(claim, look, null)) !== null;
+  }
+
+  /** The last run that was taken over from the caller. */
+  async #formerRun(claim: Claim, look: Look, run: number | null): Promise<EndedEvent | null> {
+    const { events } = await this.store.events();
+    const former = events.findLast(
+      (event): event is EndedEvent =>
+        event.event === 'ended' &&
+        event.outcome === 'interrupted' &&
+        (run === null || event.run === run) &&
+        event.former !== null &&
+        wasHolder(event.former, look.evidence, claim),
     );
-    if (
-      end === undefined ||
-      (end.event === 'ended' && (end.outcome === 'interrupted' || end.outcome === 'lost'))
-    ) {
-      return { type: 'lost', run, look };
-    }
-    return { type: 'ended', run };
+    return former ?? null;
   }
 
   #notMine(found: Exclude<Found, { type: 'mine' }>): Ended {
@@ -493,32 +472,20 @@ export class Lock {
     how: HandedIn,
   ): Promise<Ended> {
     if (found.type === 'ended') return this.#notMine(found);
-    const { events } = await this.store.events({});
     const look = found.type === 'none' ? await this.look() : found.look;
-    const former = events.findLast(
-      (event): event is EndedEvent =>
-        event.event === 'ended' &&
-        event.outcome === 'interrupted' &&
-        (run === null || event.run === run) &&
-        event.former !== null &&
-        wasHolder(event.former, look.evidence, claim),
-    );
-    if (former === undefined) return this.#notMine(found);
-    const { value } = await this.store.transact<string>((seen) => {
+    const former = await this.#formerRun(claim, look, run);
+    if (former === null) return this.#notMine(found);
+    await this.store.transact((seen) => {
       const at = iso(seen.now);
-      const summary = {
-        ...summaryOf(
-          { ...former, outcome: how, at, settled: false, reason: former.reason, handedIn: how },
-          true,
-        ),
-      };
-      const event: HistoryEvent = { event: 'late', at, run: former.run, item: former.item, outcome: how };
+      const { item, reason } = former;
+      const event: HistoryEvent = { event: 'late', at, run: former.run, item, outcome: how };
+      const summary = summaryOf({ ...former, outcome: how, at, settled: false, reason, handedIn: how }, true);
       return {
-        value: this.store.recordPath(former.run),
+        value: null,
         change: { type: 'late', run: former.run, record: recordText(summary, result), event },
       };
     });
-    return { outcome: 'lost', run: former.run, record: value, look };
+    return { outcome: 'lost', run: former.run, record: this.store.recordPath(former.run), look };
   }
 }
 
@@ -543,132 +510,69 @@ interface Taking {
 
 function planTaking(candidate: Candidate, tokenHash: string, seen: Sighting, verdict: Verdict): Taking {
   const at = iso(seen.now);
-  const run = seen.nextRun;
-  const record: LockRecord = { version: 1, ...candidate.record, run, tokenHash, acquiredAt: at };
-  const former = seen.lock !== null && 'record' in seen.lock.content ? seen.lock.content.record : null;
+  const timeoutMs = candidate.timeoutMs ?? null;
+  const record: LockRecord = {
+    version: 1,
+    ...candidate.record,
+    run: seen.nextRun,
+    tokenHash,
+    acquiredAt: at,
+    // From now on, not from when it was asked for: it may have waited.
+    deadline: timeoutMs === null ? null : iso(seen.now + timeoutMs),
+  };
+  const former = recordIn(seen.lock);
   const tookOver =
-    verdict.state === 'stale'
+    verdict.state === 'stale' && verdict.reason.type !== 'ended'
       ? { run: former?.run ?? null, reason: staleWords(verdict.reason, former) }
       : null;
-  return {
-    record,
-    run,
-    tookOver,
-    change: {
-      type: 'take',
-      seen,
-      record,
-      after: tookOver === null || former === null ? null : interruption(former, seen, tookOver.reason),
-      begin: candidate.choose === undefined ? beginning(record, at, tookOver) : null,
-    },
-  };
+  const after = tookOver === null ? null : interruption(seen, tookOver.reason);
+  const begin = candidate.choose === undefined ? beginningOf(record, at, tookOver) : null;
+  return { record, run: seen.nextRun, tookOver, change: { type: 'take', seen, record, after, begin } };
 }
 
-function beginning(record: LockRecord, at: string, tookOver: TookOver | null) {
-  const { item, job, pid, host, tokenHash } = record;
-  const event: TakenEvent = {
-    event: 'taken',
-    at,
-    run: numberOf(record),
-    item,
-    job,
-    pid,
-    host: host ?? '',
-    tokenHash,
-    tookOver,
-  };
-  return { marker: markRunning(record, at), event };
-}
-
-/** The end of a run that was found dead. What it had been handed in becomes its record, and then it counts as ended. */
-function interruption(former: LockRecord, seen: Sighting, reason: string): Ending | null {
-  if (former.run === null || seen.lock === null) return null;
-  const lastKnown = iso(Math.min(seen.lock.heartbeatAt, seen.now));
-  const identity: Former = {
-    processes: [
-      ...former.forks,
-      ...[holderOf(former) ?? former.caller].filter((process) => process !== null),
-    ],
-    bootId: former.bootId,
-    pidNamespace: former.pidNamespace,
-    tokenHash: former.tokenHash,
-    lastKnown,
-  };
-  const at = iso(seen.now);
-  const facts = { exitCode: null, reason, settled: false, handedIn: null };
-  const event: EndedEvent = {
-    ...endedEvent(former, at, { outcome: 'interrupted', ...facts }),
-    former: identity,
-  };
-  const adopt = (handedIn: HandedInResult) => {
-    const outcome = handedIn.said ?? 'finished';
-    const ended = endedEvent(former, at, {
-      outcome,
-      exitCode: null,
-      reason: `was killed after it had handed in its result (${reason})`,
-      settled: true,
-      handedIn: handedIn.said,
-    });
-    return endingOf(former, ended, recordText(summaryOf(ended), handedIn.text), at);
-  };
-  return { event, marker: markUnknown(former, lastKnown), record: null, adopt: former.live ? adopt : null };
-}
-
-function endedEvent(
-  record: LockRecord,
+function skipped(
+  { item, job, pid }: Pick<LockRecord, 'item' | 'job' | 'pid'>,
+  code: number,
+  reason: string,
   at: string,
-  end: RunEnd & { readonly handedIn: HandedIn | null },
-): EndedEvent {
-  return {
-    event: 'ended',
-    outcome: end.outcome,
-    at,
-    run: numberOf(record),
-    item: record.item,
-    job: record.job,
-    startedAt: record.acquiredAt,
-    exitCode: end.exitCode,
-    settled: end.settled,
-    reason: end.reason,
-    handedIn: end.handedIn,
-    former: null,
-  };
+): SkippedEvent {
+  return { event: 'skipped', at, run: null, item, job, pid, code, reason };
 }
 
-function endingOf(record: LockRecord, event: EndedEvent, text: string | null, lastKnown: string): Ending {
-  const marker = event.settled ? settled(event) : markUnknown(record, lastKnown);
-  return { event, marker, record: text, adopt: null };
+/** The record that a run of ours has there still; null once it has ended or another has the lock. */
+function ownRecord(record: LockRecord, { lock }: Sighting): LockRecord | null {
+  const current = lock === null || lock.ended ? null : recordIn(lock);
+  return current?.run === record.run && current?.tokenHash === record.tokenHash ? current : null;
 }
 
-/** Whether the lock is still this run's; a lock.json that was deleted is, as long as no later run was given out. */
-function stands(record: LockRecord, { lock, last }: Sighting): boolean {
-  if (lock === null) return last?.run === record.run;
-  const current = 'record' in lock.content ? lock.content.record : null;
-  return current?.run === record.run && current?.tokenHash === record.tokenHash;
-}
-
-function skip(record: Pick<LockRecord, 'item' | 'job' | 'pid'>, code: number, reason: string, at: string) {
-  const { item, job, pid } = record;
-  return { event: 'skipped' as const, at, run: null, item, job, pid, code, reason };
+/** Whether no other run has the lock; where lock.json was deleted, the last run given out decides. */
+function stands(record: LockRecord, seen: Sighting): boolean {
+  const { lock, last } = seen;
+  if (lock?.source === 'lock') return ownRecord(record, seen) !== null;
+  return last?.run === record.run && last.tokenHash === record.tokenHash;
 }
 
 function refuseUsedToken(seen: Sighting, tokenHash: string): void {
-  const held = seen.lock !== null && 'record' in seen.lock.content ? seen.lock.content.record : null;
+  const held = recordIn(seen.lock);
   if (seen.last?.tokenHash !== tokenHash && held?.tokenHash !== tokenHash) return;
+  const run = held?.tokenHash === tokenHash ? held.run : seen.last?.run;
   throw new RunlockError(
     'usage',
-    `--token: this is the token of run ${held?.tokenHash === tokenHash ? held.run : seen.last?.run}; each run needs a new one ($INVOCATION_ID, a build tag)`,
+    `--token: this is the token of run ${run}; each run needs a new one ($INVOCATION_ID, a build tag)`,
   );
 }
 
 function entriesOf(seen: Sighting, item: string): number[] {
-  if ('problem' in seen.marker) {
-    throw new RunlockError(
-      'corrupt',
-      `the marker current.json can't be read (${seen.marker.problem}): the next acquire rebuilds it from the history`,
-    );
-  }
+  if ('problem' in seen.marker) throw unreadableMarker(seen.marker.problem);
   return seen.marker.items.filter((entry) => entry.item === item).map((entry) => entry.run);
+}
+
+/** While nobody knows what is marked, nothing may be picked or settled. */
+export function unreadableMarker(problem: string): RunlockError {
+  return new RunlockError(
+    'corrupt',
+    `the marker current.json can't be read (${problem}), so nobody knows what is in progress: the next acquire rebuilds it from the history`,
+  );
 }
 
 /** Whether everything the holder consists of is known to be gone: then nobody may keep its lock alive. */
@@ -683,19 +587,11 @@ function wasHolder(former: Former, evidence: Evidence, claim: Claim): boolean {
   if (former.tokenHash !== null && claim.tokenHash === former.tokenHash) return true;
   const { here } = evidence;
   if (former.bootId !== here.bootId || former.pidNamespace !== here.pidNamespace) return false;
-  return former.processes.some((process: ProcessRef) =>
-    claim.caller.some((caller) => sameProcess(caller, process)),
-  );
+  return former.processes.some((process) => claim.caller.some((caller) => sameProcess(caller, process)));
 }
 
 function runOf(look: Look): number | null {
-  const { lock } = look.seen;
-  return lock !== null && 'record' in lock.content ? lock.content.record.run : null;
-}
-
-function numberOf(record: LockRecord): number {
-  if (record.run === null) throw new Error('a lock of ours has a run number');
-  return record.run;
+  return recordIn(look.seen.lock)?.run ?? null;
 }
 
 function iso(ms: number): string {

@@ -1,3 +1,4 @@
+import { RunlockError } from './errors.ts';
 import type { LockRecord } from './record.ts';
 
 /** One entry of `current.json`: an item in progress, or left in an unknown state. One an item and run. */
@@ -46,6 +47,15 @@ export function markUnknown(record: Marked, lastKnown: string): MarkerEdit {
   ];
 }
 
+/** The same for a run that is found dead: only if its mark is still there. */
+export function turnUnknown(record: Marked, lastKnown: string): MarkerEdit {
+  const { item, run } = record;
+  return (items) =>
+    items.some((entry) => entry.item === item && entry.run === run)
+      ? markUnknown(record, lastKnown)(items)
+      : items;
+}
+
 /**
  * The outcome of the item is known: no mark of it is needed any more.
  *
@@ -87,13 +97,23 @@ export function counts(entry: MarkerItem, bounds: MarkerBounds, holder: Holder |
   return now <= countsUntil(entry, bounds, holder);
 }
 
-/** Reads the content of `current.json`. Fields that are not known are dropped, an entry that is none spoils it. */
+/**
+ * Reads the content of `current.json`. Fields that are not known are dropped, an entry that is none spoils it.
+ *
+ * @throws RunlockError `corrupt` for a version that is not known
+ */
 export function parseMarker(text: string): MarkerSight {
   let json: unknown;
   try {
     json = JSON.parse(text);
   } catch {
     return { problem: text.trim() === '' ? 'it is empty' : 'it is not JSON' };
+  }
+  if (typeof json === 'object' && json !== null && 'version' in json && json.version !== 1) {
+    throw new RunlockError(
+      'corrupt',
+      `the marker current.json is of a version that this runlock does not know: use the one that wrote it`,
+    );
   }
   const list: unknown = typeof json === 'object' && json !== null && 'items' in json ? json.items : undefined;
   if (!Array.isArray(list)) return { problem: 'expected an object with a list "items"' };

@@ -99,6 +99,11 @@ export type Verdict =
   | { readonly state: 'held'; readonly reason: HeldReason; readonly staleInMs: number | null }
   | { readonly state: 'stale'; readonly reason: StaleReason };
 
+/** The record of a lock, or null where there is none that can be read. */
+export function recordIn(sight: Pick<LockSight, 'content'> | null): LockRecord | null {
+  return sight !== null && 'record' in sight.content ? sight.content.record : null;
+}
+
 /** How old a heartbeat is, ms. One from the future counts as now: a clock that was wrong must not free a lock. */
 export function heartbeatAge(sight: Pick<LockSight, 'heartbeatAt'>, now: number): number {
   return Math.max(0, now - sight.heartbeatAt);

@@ -23,6 +23,8 @@ export interface Sighting {
   readonly last: LastRun | null;
   /** The number that the next run gets. */
   readonly nextRun: number;
+  /** The copy that the last run given out left, if it has not ended; for a lock whose own content is lost. */
+  readonly lastCopy: LockRecord | null;
   readonly marker: MarkerSight;
 }
 
@@ -42,7 +44,7 @@ export interface Ending {
   readonly marker: MarkerEdit;
   /** The text of the record to commit, or null where the history line is the commit. */
   readonly record: string | null;
-  /** Set with a takeover whose former run had handed in something: becomes its record, see `adopt`. */
+  /** For a `run`: what the end is, given what its command has handed in. */
   readonly adopt: ((handedIn: HandedInResult) => Pick<Ending, 'event' | 'marker' | 'record'>) | null;
 }
 
@@ -101,11 +103,6 @@ export interface Committed<T> {
   readonly tie: Tie | null;
 }
 
-export interface EventQuery {
-  /** Only months that can hold events from then on, epoch ms. */
-  readonly since?: number;
-}
-
 /**
  * One lock in a store. It does one thing: make a read-decide-write atomic. What is the same for all stores is
  * written once, above this interface.
@@ -129,14 +126,14 @@ export interface Store {
   ping(run: number): Promise<void>;
   /** What the supervisor's watchdog compares: changes with each ping. */
   lastPing(run: number): Promise<string>;
-  /** What the command of run `run` has handed in; something that is no JSON is kept aside first. */
-  handedIn(run: number): Promise<HandedInResult>;
   /** Keeps something handed in that is no JSON, so that it is not lost. Returns where. */
   keepRejected(run: number, bytes: Uint8Array): Promise<string>;
   /** Appends to the history outside any change. */
   append(event: HistoryEvent): Promise<void>;
+  /** How a run ended, by its record or the history; null where neither says so. */
+  endOf(run: number): Promise<HistoryEvent | null>;
   /** The history, oldest first; torn lines are left out and counted. */
-  events(query: EventQuery): Promise<{ events: HistoryEvent[]; torn: number }>;
+  events(): Promise<{ events: HistoryEvent[]; torn: number }>;
   /** Where the record of a run is, or would be. */
   recordPath(run: number): string;
   /** Where the live file of a run is, or would be. */

@@ -17,7 +17,7 @@ import { complain, endWithStarter, report } from './starter.mjs';
 /**
  * @typedef {import('./party.mjs').Place & {
  *   mode: 'churn' | 'rounds', log: string, promises: string, seed: number,
- *   disturb: { pause: number, pauseMs: number, kill: number },
+ *   disturb: { pause: number, pauseMs: number, againMs: number, kill: number },
  * }} Orders
  */
 
@@ -50,7 +50,7 @@ async function churn() {
     const live = random.chance(0.3);
     const run = await party.acquire(me, { live, item });
     if (typeof run === 'string') {
-      await sleep(random.between(0, 25));
+      await sleep(random.between(0, orders.disturb.againMs));
       continue;
     }
     oracle.enter(run);

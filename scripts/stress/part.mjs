@@ -19,13 +19,14 @@ export function script(name) {
 }
 
 /**
- * How likely a file operation is one to be stopped at, and for how long. The naive lock has a tenth of the steps, and
- * is still stopped less often for each time that it is asked.
+ * How likely a file operation is one to be stopped at, and for how long; how often a contender asks again. The naive
+ * lock has a tenth of the steps: it is stopped less often, and costs less, each time that it is asked.
  *
  * @param {'runlock' | 'naive'} algorithm
  */
 export function disturbance(algorithm) {
-  return { pause: algorithm === 'naive' ? 0.4 : 0.08, pauseMs: 1 };
+  const isNaive = algorithm === 'naive';
+  return { pause: isNaive ? 0.4 : 0.08, pauseMs: 1, againMs: isNaive ? 6 : 25 };
 }
 
 /** One part of the stress run: its state directory, its processes, and what went wrong. */

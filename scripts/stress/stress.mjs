@@ -56,13 +56,13 @@ await control('control: rounds', async (part) => {
   return roundsInProcess(part, {
     ...NAIVE,
     rounds: count(500),
-    seconds: 10 * scale,
+    seconds: 15 * scale,
     enough: (found) => found >= 5,
   });
 });
 await control('control: churn', async (part) => {
   const enough = () => hasDouble(part);
-  return churnInProcess(part, { ...NAIVE, seconds: 10 * scale, enough });
+  return churnInProcess(part, { ...NAIVE, seconds: 15 * scale, enough });
 });
 await measure('stale together', async (part) => {
   return roundsInProcess(part, {

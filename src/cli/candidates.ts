@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import { ioError, RunlockError } from '../errors.ts';
-import type { Look } from '../lock.ts';
+import { type Look, unreadableMarker } from '../lock.ts';
 import { counts } from '../marker.ts';
 import { parseItem } from '../names.ts';
 import { decodeText, splitLines } from '../text.ts';
@@ -49,13 +49,7 @@ function readFile(file: string): Buffer {
  */
 export function startable(candidates: readonly string[], target: Target, look: Look): string[] {
   const { marker, now } = look.seen;
-  if ('problem' in marker) {
-    throw new RunlockError(
-      'corrupt',
-      `the marker ${target.dir}/current.json can't be read (${marker.problem}), so nobody knows what is in progress: the next acquire rebuilds it from the history`,
-      { path: `${target.dir}/current.json` },
-    );
-  }
+  if ('problem' in marker) throw unreadableMarker(marker.problem);
   const holder = holderIn(look);
   const marked = new Set(
     marker.items.filter((entry) => counts(entry, target.settings, holder, now)).map((entry) => entry.item),

@@ -35,7 +35,6 @@ export function draftRecord(args: Arguments, item: string | undefined, holdMs: n
     commandPid: null,
     commandPidStarted: null,
     holdMs,
-    deadline: null,
     killAfterMs: null,
     live: false,
     liveIndex: null,

@@ -1,7 +1,7 @@
 import { RunlockError } from '../errors.ts';
 import { ancestors, findCaller } from '../evidence/caller.ts';
 import { printable } from '../printable.ts';
-import { type Claim, isHolder, isWithin } from '../rules.ts';
+import { type Claim, isHolder, isWithin, recordIn } from '../rules.ts';
 import { hashToken } from '../token.ts';
 import type { Arguments } from './arguments.ts';
 import { findTarget, namesLock, type Target, targetAt } from './target.ts';
@@ -56,13 +56,19 @@ function inheritedIdentity(): Inherited | null {
   };
 }
 
+/**
+ * The lock that `acquire` would take here, if the caller holds it, or held it until it was taken over: asking about
+ * the outer run then would tell it to go on.
+ */
 async function ownLockHere(args: Arguments, processes: Omit<Claim, 'tokenHash'>): Promise<Target | null> {
   const target = findTarget(args);
-  const { seen, evidence } = await target.lock.look();
-  if (seen.lock === null || !('record' in seen.lock.content)) return null;
-  const { record } = seen.lock.content;
+  if (target.dir === process.env.RUNLOCK_LOCK) return target;
+  const look = await target.lock.look();
+  const { seen, evidence } = look;
   const claim = { ...processes, tokenHash: null };
-  return isHolder(record, evidence, claim) || isWithin(record, evidence, claim) ? target : null;
+  const record = recordIn(seen.lock);
+  const holds = record !== null && (isHolder(record, evidence, claim) || isWithin(record, evidence, claim));
+  return holds || (seen.last !== null && (await target.lock.wasTakenFrom(claim, look))) ? target : null;
 }
 
 function callerChain(caller: Awaited<ReturnType<typeof findCaller>>): Claim['caller'] {

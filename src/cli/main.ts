@@ -1,9 +1,9 @@
 import { RunlockError } from '../errors.ts';
 import { nearest } from '../guess.ts';
-import { printable } from '../printable.ts';
+import { asciiJson, printable } from '../printable.ts';
 import { parseArguments } from './arguments.ts';
 import { EXIT, exitCodeOf } from './exit-codes.ts';
-import { answerJson, errorJson } from './output.ts';
+import { answerJson, errorJson, NO_RUN } from './output.ts';
 import { COMMANDS, COMMON, FLAG_STYLE } from './spec.ts';
 import { answer, say } from './streams.ts';
 
@@ -85,9 +85,27 @@ function report(error: unknown, argv: readonly string[]): number {
   const known = error instanceof RunlockError ? error : unexpected(error);
   say(`runlock: ${printable(known.message, 2000)}`);
   const { verb } = splitVerb(argv);
-  // The command's stdout is its own: `run` tells programs on stderr.
-  if (argv.includes('--json') && verb !== 'run') answerJson(errorJson(known));
-  return verb === 'run' ? EXIT.runFailed : exitCodeOf(known);
+  const code = verb === 'run' ? EXIT.runFailed : exitCodeOf(known);
+  if (wantsJson(argv)) {
+    // The command's stdout is its own: `run` tells programs on stderr.
+    if (verb === 'run') say(asciiJson({ ...NO_RUN, outcome: 'error', exitCode: code, ...errorJson(known) }));
+    else tryToAnswer(errorJson(known));
+  }
+  return code;
+}
+
+/** An answer that can't be written was the error perhaps. */
+function tryToAnswer(value: object): void {
+  try {
+    answerJson(value);
+  } catch {
+    // Said on stderr already.
+  }
+}
+
+function wantsJson(argv: readonly string[]): boolean {
+  const own = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv;
+  return own.includes('--json');
 }
 
 function unexpected(error: unknown): RunlockError {

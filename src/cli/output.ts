@@ -4,7 +4,7 @@ import type { Look } from '../lock.ts';
 import { counts, countsUntil, type Holder, type MarkerItem } from '../marker.ts';
 import { asciiJson, printable } from '../printable.ts';
 import type { LockRecord } from '../record.ts';
-import { heartbeatAge, holdOf } from '../rules.ts';
+import { heartbeatAge, holdOf, recordIn } from '../rules.ts';
 import { heldByWords, heldWords, holderWords, localTime, staleWords } from '../words.ts';
 import { answer } from './streams.ts';
 import type { Target } from './target.ts';
@@ -14,16 +14,13 @@ export function answerJson(value: object): void {
   answer(`${asciiJson(value)}\n`);
 }
 
-/** The record of a lock, or null where there is none that can be read. */
-export function recordIn(look: Look): LockRecord | null {
-  const { lock } = look.seen;
-  return lock !== null && 'record' in lock.content ? lock.content.record : null;
-}
+/** What `run --json` tells where there was no run. */
+export const NO_RUN = { run: null, item: null, durationMs: 0, heldBy: null, gates: [] };
 
 /** What a program is told of a lock. */
 export function statusJson(target: Target, look: Look) {
   const { seen, verdict } = look;
-  const record = recordIn(look);
+  const record = recordIn(look.seen.lock);
   return {
     state: verdict.state,
     name: target.name,
@@ -59,7 +56,7 @@ export function holderIn(look: Look): Holder | null {
   const { lock } = look.seen;
   if (lock === null) return null;
   return {
-    run: recordIn(look)?.run ?? null,
+    run: recordIn(look.seen.lock)?.run ?? null,
     held: look.verdict.state === 'held',
     heartbeatAt: lock.heartbeatAt,
   };
@@ -67,8 +64,8 @@ export function holderIn(look: Look): Holder | null {
 
 function reasonOf(look: Look): string | null {
   const { verdict } = look;
-  if (verdict.state === 'stale') return staleWords(verdict.reason, recordIn(look));
-  return verdict.state === 'held' ? heldWords(verdict.reason, recordIn(look)) : null;
+  if (verdict.state === 'stale') return staleWords(verdict.reason, recordIn(look.seen.lock));
+  return verdict.state === 'held' ? heldWords(verdict.reason, recordIn(look.seen.lock)) : null;
 }
 
 /** What a person is told of a lock. */
@@ -78,7 +75,7 @@ export function statusLines(target: Target, look: Look): string[] {
   if (verdict.state === 'free')
     lines.push(`free   ${seen.last === null ? 'no run yet' : `last run ${seen.last.run}`}`);
   else lines.push(...lockLines(look));
-  if (seen.lock !== null && recordIn(look) === null)
+  if (seen.lock !== null && recordIn(look.seen.lock) === null)
     lines.push(`       the file: ${printable(target.dir, 4096)}/lock.json`);
   lines.push(`       ${whereWords(target)}`);
   if (verdict.state === 'held') lines.push(`       ${stopWords(look)}`);
@@ -94,7 +91,7 @@ export function statusLines(target: Target, look: Look): string[] {
 
 function lockLines(look: Look): string[] {
   const { seen, verdict } = look;
-  const record = recordIn(look);
+  const record = recordIn(look.seen.lock);
   const { lock } = seen;
   if (lock === null) return [];
   const item = record?.item == null ? '' : `  ${printable(record.item)}`;
@@ -127,7 +124,7 @@ function sinceWords(iso: string, now: number): string {
 /** When the lock ends by itself, if by anything. */
 function endWords(look: Look): string {
   const { verdict, seen } = look;
-  const deadline = recordIn(look)?.deadline ?? null;
+  const deadline = recordIn(look.seen.lock)?.deadline ?? null;
   if (verdict.state !== 'held') return '';
   if (deadline !== null) return `ends by its time limit at ${localTime(Date.parse(deadline), seen.now)}`;
   if (verdict.staleInMs === null) return 'no time limit';
@@ -143,7 +140,7 @@ function whereWords(target: Target): string {
 
 /** What to type to stop the holder. A number is only offered for a process that was seen alive. */
 function stopWords(look: Look): string {
-  const record = recordIn(look);
+  const record = recordIn(look.seen.lock);
   const { verdict, evidence } = look;
   if (record === null || verdict.state !== 'held') {
     return 'it is taken over when it is old enough, or move the file away after a look at it';
@@ -179,15 +176,16 @@ function markLine(entry: MarkerItem, target: Target, look: Look): string {
       : now <= until
         ? `counts until ${localTime(until, now)}`
         : `no longer counts since ${localTime(until, now)}`;
-  const settle = `runlock settle ${shellWord(entry.item)} --done | --not-done`;
+  const settle = settleWords(entry.item);
   return `marked ${item}   ${state} since ${localTime(Date.parse(entry.since), now)}, run ${entry.run}; ${end}, or: ${settle}`;
 }
 
-/** A word that can be pasted into a shell as it is; one that can't be shown whole is not offered for that. */
-function shellWord(text: string): string {
-  if (/^[\w@%+=:,./-]+$/.test(text) && !text.startsWith('-')) return text;
-  const shown = printable(text, 80);
-  return shown === text ? `'${text.replaceAll("'", "'\\''")}'` : 'ITEM';
+/** How to settle an item, to be pasted into a shell as it is; one that can't be shown whole is not offered. */
+function settleWords(item: string): string {
+  const choice = '--done | --not-done';
+  if (printable(item, 80) !== item) return `runlock settle ITEM ${choice}`;
+  const word = /^[\w@%+=:,./-]+$/.test(item) ? item : `'${item.replaceAll("'", "'\\''")}'`;
+  return item.startsWith('-') ? `runlock settle ${choice} -- ${word}` : `runlock settle ${word} ${choice}`;
 }
 
 /** The one line that says why a run is skipped. */

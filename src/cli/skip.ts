@@ -1,10 +1,10 @@
 import { RunlockError } from '../errors.ts';
 import { ancestors, findCaller } from '../evidence/caller.ts';
 import type { Candidate, Look } from '../lock.ts';
-import { isWithin } from '../rules.ts';
+import { isWithin, recordIn } from '../rules.ts';
 import type { Arguments } from './arguments.ts';
 import { EXIT } from './exit-codes.ts';
-import { heldLine, heldReason, recordIn } from './output.ts';
+import { heldLine, heldReason } from './output.ts';
 import { say } from './streams.ts';
 import type { Target } from './target.ts';
 
@@ -41,8 +41,9 @@ async function writeDown(
   }
 }
 
-async function isInside(look: Look): Promise<boolean> {
-  const record = recordIn(look);
+/** Whether we are part of the run that holds the lock. */
+export async function isInside(look: Look): Promise<boolean> {
+  const record = recordIn(look.seen.lock);
   if (record === null) return false;
   const { forks, process } = await findCaller();
   const caller = [...forks, ...(process === null ? [] : [process])];

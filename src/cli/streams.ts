@@ -1,5 +1,6 @@
 import fs from 'node:fs';
 import { RunlockError, systemCode } from '../errors.ts';
+import { printable } from '../printable.ts';
 
 /** Writes an answer to stdout. Synchronous, and without Node's streams: they cost 3 ms to set up. */
 export function answer(text: string): void {
@@ -12,10 +13,13 @@ export function answer(text: string): void {
   }
 }
 
-/** Says a line on stderr. Where nobody can hear it, nothing can be done about it. */
+/**
+ * Says a line on stderr, made harmless for a terminal whatever is in it. Where nobody can hear it, nothing can be
+ * done about it.
+ */
 export function say(line: string): void {
   try {
-    writeWhole(2, `${line}\n`);
+    writeWhole(2, `${printable(line, 20_000)}\n`);
   } catch {
     // A closed or full stderr must not change what the command does.
   }

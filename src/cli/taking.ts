@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 import { formatDuration, parseDuration, systemClock } from '../clock.ts';
-import type { Candidate, Look, TookOver, Waiting } from '../lock.ts';
+import type { TookOver } from '../endings.ts';
+import type { Candidate, Look, Waiting } from '../lock.ts';
 import { printable } from '../printable.ts';
 import type { Arguments } from './arguments.ts';
 import { readCandidates, startable } from './candidates.ts';
@@ -25,25 +26,23 @@ export async function readWaiting(
     onWait(look) {
       if (!show) return;
       const left = formatDuration(Math.max(0, forMs - (systemClock.monotonic() - started)));
-      status(`waiting up to ${left}: ${heldLine(target, look)}`);
+      showLine(`waiting up to ${left}: ${heldLine(target, look)}`);
     },
   };
 }
 
 /** Rewrites the last line of the terminal. */
-function status(text: string): void {
-  const columns = process.stderr.columns ?? 80;
+function showLine(text: string): void {
   try {
-    fs.writeSync(2, `\r\x1b[K${printable(text, columns - 1)}`);
+    fs.writeSync(2, `\r\x1b[K${printable(text, (process.stderr.columns ?? 80) - 1)}`);
   } catch {
     // A line nobody can see.
   }
 }
 
 /** Ends the line that shows what is waited for. */
-export async function clearWaiting(waiting: Waiting | null): Promise<void> {
-  if (waiting === null || !(await isTerminal(2))) return;
-  fs.writeSync(2, '\r\x1b[K');
+export async function clearWaiting(args: Arguments, waiting: Waiting | null): Promise<void> {
+  if (waiting !== null && !args.flag('quiet') && (await isTerminal(2))) showLine('');
 }
 
 /** `--from`: the item is chosen under the lock, as `pick` would. Read before, so that a wrong file takes no lock. */

@@ -28,8 +28,6 @@ interface Place {
   readonly base: string;
   readonly name: LockName;
   readonly config: Config;
-  /** The user named the lock on the command line. */
-  readonly named: boolean;
   /** Nobody named the directory: it is ./runs because nothing else was said. */
   readonly assumed: boolean;
 }
@@ -62,7 +60,7 @@ export function findAllTargets(args: Arguments): Target[] {
         place,
         folder,
         lockName?.text ?? folder,
-        place.config.settingsFor(lockName ?? place.name),
+        place.config.settingsFor(lockName ?? parseLockName('default')),
       );
     }),
   ];
@@ -76,13 +74,8 @@ export function targetAt(dir: string): Target {
   const folder = path.basename(path.dirname(dir)) === 'locks' ? path.basename(dir) : null;
   const base = folder === null ? dir : path.dirname(path.dirname(dir));
   const name = parseLockName((folder === null ? null : nameOfFolder(folder)) ?? 'default');
-  const config = loadConfig(null);
-  return makeTarget(
-    { base, name, config, named: true, assumed: false },
-    folder,
-    name.text,
-    config.settingsFor(name),
-  );
+  const config = loadConfig(findConfig(base));
+  return makeTarget({ base, name, config, assumed: false }, folder, name.text, config.settingsFor(name));
 }
 
 /** Whether a flag of the command line names the lock. */
@@ -105,7 +98,7 @@ function findPlace(args: Arguments): Place {
     );
   }
   const base = namedBase ?? config.dir ?? absolute('runs');
-  return { base, name, config, named: namesLock(args), assumed: namedBase === null && config.dir === null };
+  return { base, name, config, assumed: namedBase === null && config.dir === null };
 }
 
 function targetOf(place: Place): Target {

@@ -1,6 +1,6 @@
 import type { Witness } from '../lock.ts';
 import type { LockRecord } from '../record.ts';
-import { type Evidence, isOver, type Liveness, samePids } from '../rules.ts';
+import { type Evidence, isOver, type Liveness, recordIn, samePids } from '../rules.ts';
 import type { Sighting } from '../store.ts';
 import { groupMembers } from './group.ts';
 import { here } from './host.ts';
@@ -10,7 +10,7 @@ import { sightProcess } from './process.ts';
 export const systemWitness: Witness = {
   async gather(seen: Sighting, reference: string): Promise<Evidence> {
     const place = here(seen.now);
-    const record = seen.lock !== null && 'record' in seen.lock.content ? seen.lock.content.record : null;
+    const record = recordIn(seen.lock);
     if (record === null) {
       return {
         here: place,

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { Look } from '../lock.ts';
 import type { LockRecord } from '../record.ts';
-import { samePids } from '../rules.ts';
+import { recordIn, samePids } from '../rules.ts';
 import { endTree } from './tree.ts';
 
 /**
@@ -32,10 +32,16 @@ export async function endOverdue(
 }
 
 function overdueRecord({ seen, evidence, verdict }: Look): LockRecord | null {
-  if (verdict.state !== 'held' || seen.lock === null || !('record' in seen.lock.content)) return null;
+  if (verdict.state !== 'held' || seen.lock === null) return null;
   const supervisorGone = ['orphan', 'leftovers', 'survivors'].includes(verdict.reason.type);
-  const { record } = seen.lock.content;
-  if (!record.live || !supervisorGone || record.deadline === null || !samePids(record, evidence.here))
+  const record = recordIn(seen.lock);
+  if (
+    record === null ||
+    !record.live ||
+    !supervisorGone ||
+    record.deadline === null ||
+    !samePids(record, evidence.here)
+  )
     return null;
   return Date.parse(record.deadline) < seen.now ? record : null;
 }

@@ -1,9 +1,10 @@
 import { after, type Clock, formatDuration } from '../clock.ts';
+import type { RunEnd } from '../endings.ts';
 import { RunlockError } from '../errors.ts';
 import { startOf } from '../evidence/process.ts';
 import type { TreeMember, TreeRef } from '../evidence/tree.ts';
 import type { EndOutcome } from '../history.ts';
-import type { Lock, RunEnd } from '../lock.ts';
+import type { Lock } from '../lock.ts';
 import { printable } from '../printable.ts';
 import type { LockRecord } from '../record.ts';
 import type { Tie } from '../store.ts';

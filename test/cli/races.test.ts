@@ -77,7 +77,7 @@ describe('of several that try for the same lock at the same moment exactly one g
         last = run;
       }
     },
-    120_000,
+    300_000,
   );
 });
 
@@ -92,7 +92,7 @@ test('of 50 that start at once on a free lock one wins, and a half-written lock 
     expect((await box.runlock(['finish', '--token', `${round}-${winner}`])).code).toBe(0);
   }
   expect(Object.keys(filesUnder(box.file('records')))).toHaveLength(2);
-}, 120_000);
+}, 300_000);
 
 describe('an instance whose lock was taken over does not touch its successor', () => {
   // D2
@@ -165,4 +165,4 @@ test('who only looks is never taken for a holder', async () => {
   );
   expect([code, stdout, stderr]).toEqual([0, '', '']);
   expect(watcher.stderr).toBe('');
-}, 120_000);
+}, 300_000);

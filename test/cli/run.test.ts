@@ -81,7 +81,7 @@ describe('a signal at any moment of the start leaves a lock that can be taken at
       const { code, stderr } = await box.runlock(['run', 'true']);
       expect([code, lines(stderr).length < 2]).toEqual([0, true]);
     },
-    120_000,
+    300_000,
   );
 });
 

@@ -33,7 +33,7 @@ export function storeContract(name: string, make: () => StoreFixture): void {
       return got;
     };
     const outcomes = async () =>
-      runsOf((await open().store.events({})).events).map((run) => [run.run, run.outcome]);
+      runsOf((await open().store.events()).events).map((run) => [run.run, run.outcome]);
     const marks = async () => {
       const { marker } = (await open().look()).seen;
       if ('problem' in marker) throw new Error(marker.problem);
@@ -185,7 +185,7 @@ export function storeContract(name: string, make: () => StoreFixture): void {
       expect(look.verdict.state).toBe('held');
       expect(look.seen.last?.run).toBe(2);
       const late = async () =>
-        (await open().store.events({})).events.filter((event) => event.event === 'late').length;
+        (await open().store.events()).events.filter((event) => event.event === 'late').length;
       expect(await late()).toBe(1);
       await oldLock.finish(claimOf(old), null, '{"a":2}', 'failed');
       expect(await late()).toBe(1);

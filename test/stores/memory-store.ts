@@ -58,6 +58,7 @@ export class MemoryStore implements Store {
       liveFile: lock?.record.live && run !== null ? (liveRuns.has(run) ? 'locked' : 'unlocked') : 'unknown',
       last,
       nextRun: (last?.run ?? 0) + 1,
+      lastCopy: null,
       marker: { items },
     };
   }
@@ -107,7 +108,7 @@ export class MemoryStore implements Store {
         engine.lock = { record: change.record, heartbeatAt: now };
         return;
       case 'end':
-        this.#end(change.ending);
+        this.#end(this.#adopted(change.ending));
         this.#free(change.run);
         return;
       case 'refresh':
@@ -133,8 +134,8 @@ export class MemoryStore implements Store {
   }
 
   #adopted(ending: Ending): Pick<Ending, 'event' | 'marker' | 'record'> {
-    const handedIn = this.#engine.results.get(ending.event.run);
-    return handedIn === undefined || ending.adopt === null ? ending : ending.adopt(handedIn);
+    const handedIn = this.#engine.results.get(ending.event.run) ?? { text: null, said: null, rejected: null };
+    return ending.adopt === null ? ending : ending.adopt(handedIn);
   }
 
   #begin(marker: MarkerEdit, event: HistoryEvent): void {
@@ -170,8 +171,9 @@ export class MemoryStore implements Store {
     return String(this.#engine.pings.get(run) ?? '');
   }
 
-  async handedIn(run: number): Promise<HandedInResult> {
-    return this.#engine.results.get(run) ?? { text: null, said: null, rejected: null };
+  async endOf(run: number): Promise<HistoryEvent | null> {
+    const ends = this.#engine.history.filter((event) => event.event === 'ended' || event.event === 'skipped');
+    return ends.find((event) => event.run === run) ?? null;
   }
 
   async keepRejected(): Promise<string> {

@@ -26,7 +26,7 @@ export async function main(args: Arguments): Promise<number> {
     { record: draft, token, chosenToken: chosen !== undefined, ...(choose === undefined ? {} : { choose }) },
     waiting,
   );
-  await clearWaiting(waiting);
+  await clearWaiting(args, waiting);
   switch (acquired.outcome) {
     case 'held':
       await reportHeld(args, target, draft, acquired.look);

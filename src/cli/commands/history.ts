@@ -4,11 +4,12 @@ import { type HistoryRun, type Outcome, runsOf } from '../../history.ts';
 import type { Look } from '../../lock.ts';
 import { parseItem } from '../../names.ts';
 import { printable } from '../../printable.ts';
+import { recordIn } from '../../rules.ts';
 import { localTime } from '../../words.ts';
 import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
 import { parseCount } from '../numbers.ts';
-import { answerJson, recordIn } from '../output.ts';
+import { answerJson } from '../output.ts';
 import { answer, say } from '../streams.ts';
 import { findTarget } from '../target.ts';
 
@@ -39,7 +40,7 @@ export async function main(args: Arguments): Promise<number> {
   const { lock } = target;
   // Looked at first: a run that ends in between has its end in the history then.
   const look = await lock.look();
-  const { events, torn } = await lock.store.events({});
+  const { events, torn } = await lock.store.events();
   const runs = runsOf(events)
     .map((run) => whatIsRunning(run, look))
     .filter((run) => Date.parse(run.startedAt) >= from)
@@ -56,7 +57,7 @@ export async function main(args: Arguments): Promise<number> {
 /** A run without an end is running only if it still holds the lock; else it was killed, and nobody came since. */
 function whatIsRunning(run: HistoryRun, look: Look): HistoryRun {
   if (run.outcome !== 'running' || (run.run ?? 0) > (look.seen.last?.run ?? 0)) return run;
-  const current = recordIn(look)?.run === run.run && look.seen.lock?.ended === false;
+  const current = recordIn(look.seen.lock)?.run === run.run && look.seen.lock?.ended === false;
   if (current && look.verdict.state === 'held') return run;
   return {
     ...run,

@@ -10,11 +10,11 @@ import { Signals } from '../../run/signals.ts';
 import { supervise } from '../../run/supervisor.ts';
 import { newToken } from '../../token.ts';
 import type { Arguments } from '../arguments.ts';
-import { EXIT, exitCodeOf } from '../exit-codes.ts';
+import { EXIT } from '../exit-codes.ts';
 import { draftRecord, readHold, withSupervisor } from '../holder.ts';
 import { parseExitCode } from '../numbers.ts';
-import { errorJson, statusJson } from '../output.ts';
-import { reportHeld } from '../skip.ts';
+import { NO_RUN, statusJson } from '../output.ts';
+import { isInside, reportHeld } from '../skip.ts';
 import { say } from '../streams.ts';
 import { clearWaiting, readChoice, readWaiting, sayTookOver } from '../taking.ts';
 import { findTargetToTake, type Target } from '../target.ts';
@@ -29,30 +29,10 @@ interface RunReport {
 }
 
 export async function main(args: Arguments): Promise<number> {
-  const signals = new Signals();
-  const json = args.flag('json');
-  try {
-    return await start(args, signals, (report, exitCode) => {
-      if (json) say(asciiJson({ heldBy: null, gates: [], ...report, exitCode }));
-      return exitCode;
-    });
-  } catch (error) {
-    if (json && error instanceof RunlockError) {
-      say(`runlock: ${error.message}`);
-      say(
-        asciiJson({
-          outcome: 'error',
-          run: null,
-          item: null,
-          exitCode: EXIT.runFailed,
-          durationMs: 0,
-          ...errorJson(error),
-        }),
-      );
-      return exitCodeOf(error) === 0 ? EXIT.ok : EXIT.runFailed;
-    }
-    throw error;
-  }
+  return start(args, new Signals(), (report, exitCode) => {
+    if (args.flag('json')) say(asciiJson({ ...NO_RUN, ...report, exitCode }));
+    return exitCode;
+  });
 }
 
 type Report = (report: RunReport, exitCode: number) => number;
@@ -80,7 +60,6 @@ async function start(args: Arguments, signals: Signals, report: Report): Promise
     command: redactArgv(argv),
     liveIndex: freeDescriptor(),
     killAfterMs: limits.killAfterMs,
-    deadline: limits.timeoutMs === null ? null : new Date(systemClock.now() + limits.timeoutMs).toISOString(),
   };
   const token = await newToken();
   const waiting = await readWaiting(args, target, signals.ending.signal);
@@ -89,17 +68,19 @@ async function start(args: Arguments, signals: Signals, report: Report): Promise
       record: draft,
       token,
       chosenToken: false,
+      timeoutMs: limits.timeoutMs,
       ...(choose === undefined ? {} : { choose }),
       makeRoom: (look) => makeRoom(look, target),
     },
     waiting,
   );
-  await clearWaiting(waiting);
+  await clearWaiting(args, waiting);
 
   switch (acquired.outcome) {
     case 'held':
-      if (signals.first !== null) return report(none('skipped'), signalCode(signals.first));
       await reportHeld(args, target, draft, acquired.look);
+      // Asked to end while it waited.
+      if (signals.first !== null) return report(none('skipped'), signalCode(signals.first));
       return report({ ...none('skipped'), heldBy: statusJson(target, acquired.look) }, skipped ?? EXIT.held);
     case 'nothingToDo':
       sayTookOver(acquired.tookOver);
@@ -144,6 +125,8 @@ async function superviseRun(
 /** A run whose supervisor was killed can't end its own overdue command: the next run does. */
 async function makeRoom(look: Look, target: Target): Promise<boolean> {
   const { store } = target.lock;
+  // Its own command, started once more by itself, must not end itself.
+  if (await isInside(look)) return false;
   return endOverdue(look, {
     where: store.where,
     livePathOf: (run) => store.livePath(run),

@@ -1,6 +1,8 @@
-import { type EndedEvent, type HistoryEvent, settled } from '../../history.ts';
-import { type MarkerEdit, markUnknown, unmark } from '../../marker.ts';
+import { numberOf } from '../../endings.ts';
+import { endedMarks, type HistoryEvent, unknownMarks } from '../../history.ts';
+import { type MarkerEdit, unmark } from '../../marker.ts';
 import type { LockRecord } from '../../record.ts';
+import { recordIn } from '../../rules.ts';
 import type { Change, Ending, LastRun } from '../../store.ts';
 import { type Ownership, remove, Staged } from './files.ts';
 import type { Guard } from './guard.ts';
@@ -40,8 +42,11 @@ export interface Place {
 /**
  * Makes a change in the order in which a kill at any point leaves something that the next one can complete:
  *
- *   taking   number ▸ live file ▸ (old run's end) ▸ lock.json ▸ own marker ▸ own history
+ *   taking   (old run's end) ▸ number ▸ live file ▸ lock.json ▸ own marker ▸ own history
  *   ending   record ▸ history ▸ marker ▸ live file unlocked ▸ guard "ended" ▸ lock.json removed ▸ live files removed
+ *
+ * The old run's end comes first: its lock.json may be missing or unreadable, and then only the number that the new
+ * one replaces tells which run it was.
  *
  * What needs room on the disk is written under temporary names before the first step, so that a full disk
  * changes nothing. What fails after the commit (`lock.json`, the record, the history line of a release) is left to
@@ -91,11 +96,11 @@ function take(place: Place, change: Extract<Change, { type: 'take' }>): LiveFile
   const run = numberOf(record);
   const killed = seen.last !== null && !seen.last.ended;
   if (killed || change.after !== null) sweepLive(paths, change.after?.event.run ?? null);
+  if (change.after !== null) writeEnd(place, adopted(place, change.after));
   guard.write({ run, ended: false, tokenHash: record.tokenHash });
   const live = record.live ? LiveFileHandle.create(paths, record, run, ownership) : null;
   if (record.live && live === null) throw new Collision();
   try {
-    if (change.after !== null) finish(place, adopted(place, change.after));
     const placed = withLockFile(paths.lock, (current) => {
       if (current === null) return createLockFile(paths.lock, record, ownership);
       // Only the very lock that was judged stale is replaced; anyone else who stands there came in between.
@@ -105,6 +110,7 @@ function take(place: Place, change: Extract<Change, { type: 'take' }>): LiveFile
     });
     if (placed?.value !== true) throw new Collision();
     if (change.begin !== null) begin(place, change.begin.marker, change.begin.event);
+    else stageMarker(paths, (items) => items, ownership, place.markerSetAside)?.put();
   } catch (error) {
     live?.unlock();
     if (live !== null) removeLive(paths, run);
@@ -118,13 +124,8 @@ function take(place: Place, change: Extract<Change, { type: 'take' }>): LiveFile
   return live;
 }
 
-function numberOf(record: LockRecord): number {
-  if (record.run === null) throw new Error('a run that takes a lock has a number');
-  return record.run;
-}
-
 function runIn(sight: LockFileSight): number | null {
-  return 'record' in sight.content ? sight.content.record.run : null;
+  return recordIn(sight)?.run ?? null;
 }
 
 function begin(place: Place, marker: MarkerEdit, event: HistoryEvent): void {
@@ -153,27 +154,25 @@ function afterCommit(place: Place, act: () => void): void {
   }
 }
 
+/** Nothing of this is a commit that could fail: the run takes nothing with it but its number. */
 function cancel(place: Place, run: number, last: LastRun | null, event: HistoryEvent | null): void {
   const { paths, ownership } = place;
-  if (event !== null) appendEvent(paths, event, ownership, { sync: false });
-  try {
-    stageMarker(paths, unmark(run), ownership, place.markerSetAside)?.put();
-  } catch {
-    // No room even for a shorter marker: the mark of a run that never began counts for a while, and that is safe.
-  }
+  // No room even for a shorter marker? The mark of a run that never began counts for a while, and that is safe.
+  afterCommit(place, () => stageMarker(paths, unmark(run), ownership, place.markerSetAside)?.put());
   clear(place, run, last);
+  if (event !== null) afterCommit(place, () => appendEvent(paths, event, ownership, { sync: false }));
 }
 
 function amend(place: Place, amended: LockRecord): void {
   const { paths, ownership } = place;
   const copy = amended.live ? readCopy(paths, numberOf(amended)) : null;
   // The command may have said how it went already; that stands in the copy only.
-  const handedIn = copy !== null && 'record' in copy.content ? copy.content.record.handedIn : null;
-  const record = { ...amended, handedIn };
-  if (record.live) appendCopy(livePath(paths, numberOf(record)), record);
+  const record = { ...amended, handedIn: recordIn(copy)?.handedIn ?? null };
+  if (copy !== null) appendCopy(livePath(paths, numberOf(record)), record);
   const replaced = withLockFile(paths.lock, (current) => {
     if (current === null) return createLockFile(paths.lock, record, ownership);
-    if (runIn(current) !== record.run) return false;
+    // What can't be read as a lock is put right; another run's lock is not.
+    if (recordIn(current) !== null && runIn(current) !== record.run) return false;
     replaceLockFile(paths.lock, record, ownership);
     return true;
   });
@@ -181,12 +180,12 @@ function amend(place: Place, amended: LockRecord): void {
 }
 
 function end(place: Place, run: number, ending: Ending, last: LastRun | null): void {
-  finish(place, ending);
+  writeEnd(place, adopted(place, ending));
   clear(place, run, last);
 }
 
 /** Commits the end of a run: record, history, marker. */
-function finish(place: Place, ending: Pick<Ending, 'event' | 'marker' | 'record'>): void {
+function writeEnd(place: Place, ending: Pick<Ending, 'event' | 'marker' | 'record'>): void {
   const { paths, ownership } = place;
   const marker = stageMarker(paths, ending.marker, ownership, place.markerSetAside);
   let recorded = false;
@@ -200,7 +199,7 @@ function finish(place: Place, ending: Pick<Ending, 'event' | 'marker' | 'record'
     appendEvent(paths, ending.event, ownership, { sync: true });
   } catch (error) {
     // Without the history line the end is not told: take the record back, the lock stays as it was.
-    if (recorded) removeLockFile(recordPath(paths, ending.event.run));
+    if (recorded) remove(recordPath(paths, ending.event.run));
     marker?.discard();
     throw error;
   }
@@ -226,26 +225,25 @@ function clear(place: Place, run: number, last: LastRun | null): void {
   });
 }
 
-/** What an interrupted run had been handed becomes its record. */
+/** What the command of a run has handed in decides how it ended. */
 function adopted(place: Place, ending: Ending): Pick<Ending, 'event' | 'marker' | 'record'> {
-  if (ending.adopt === null) return ending;
-  const handedIn = collectHandedIn(place.paths, ending.event.run, place.ownership);
-  return handedIn.said === null && handedIn.text === null ? ending : ending.adopt(handedIn);
+  return ending.adopt === null ? ending : ending.adopt(collectHandedIn(place.paths, ending.event.run));
 }
 
+/** Without a result, one that the command has written itself stays. */
 function handIn(place: Place, record: LockRecord, result: string | null): void {
   const live = livePath(place.paths, numberOf(record));
-  if (result === null) remove(resultPath(live));
-  else Staged.write(resultPath(live), result, place.ownership, { sync: true }).replaceFile({ sync: true });
+  if (result !== null) {
+    Staged.write(resultPath(live), result, place.ownership, { sync: true }).replaceFile({ sync: true });
+  }
   appendCopy(live, record);
 }
 
 function late(place: Place, run: number, record: string, event: HistoryEvent): void {
   const file = recordPath(place.paths, run);
-  // Once: a second late finish changes nothing.
-  if (createRecord(place, file, record)) {
-    appendEvent(place.paths, event, place.ownership, { sync: true });
-  }
+  // The first counts; a second one is kept beside it, and changes nothing.
+  if (createRecord(place, file, record)) appendEvent(place.paths, event, place.ownership, { sync: true });
+  else keepRejected(place.paths, run, Buffer.from(record), place.ownership);
 }
 
 /**
@@ -262,12 +260,13 @@ export function completeEnd(place: Place, last: LastRun | null): number | null {
   if (end === null && !(last?.run === run && last.ended)) return null;
   if (end?.event === 'ended') {
     if (findEnd(place.paths, run) === null) appendEvent(place.paths, end, place.ownership, { sync: true });
-    stageMarker(place.paths, endedMarker(end), place.ownership, place.markerSetAside)?.put();
+    stageMarker(
+      place.paths,
+      end.settled ? endedMarks(end) : unknownMarks(end),
+      place.ownership,
+      place.markerSetAside,
+    )?.put();
   }
   clear(place, run, last);
   return run;
-}
-
-function endedMarker(end: EndedEvent): MarkerEdit {
-  return end.settled ? settled(end) : markUnknown({ pid: null, ...end }, end.former?.lastKnown ?? end.at);
 }

@@ -70,6 +70,9 @@ export function makeLockDirectory(base: string, folder: string | null, paths: Lo
 function makeBase(base: string): boolean {
   try {
     fs.mkdirSync(base);
+    // Root's cron must not shut out the user whose directory this is in.
+    const { owner } = ownershipOf(path.dirname(base));
+    if (owner !== null) fs.chownSync(base, owner.uid, owner.gid);
     return true;
   } catch (error) {
     if (systemCode(error) === 'EEXIST') return false;

@@ -4,21 +4,13 @@ import type { Clock } from '../../clock.ts';
 import { ioError, RunlockError } from '../../errors.ts';
 import type { HistoryEvent } from '../../history.ts';
 import type { LockRecord } from '../../record.ts';
-import type {
-  Committed,
-  EventQuery,
-  HandedInResult,
-  LastRun,
-  Sighting,
-  Step,
-  Store,
-  Tie,
-} from '../../store.ts';
+import { recordIn } from '../../rules.ts';
+import type { Committed, LastRun, Sighting, Step, Store, Tie } from '../../store.ts';
 import { Collision, commit, completeEnd, type Place } from './commit.ts';
 import { isThere, makeLockDirectory, refuseSharedMount } from './directory.ts';
 import { openOrCreate, openPlain, ownershipOf, readAll, writeAll } from './files.ts';
 import { Guard, readLast } from './guard.ts';
-import { collectHandedIn, keepRejected } from './handed-in.ts';
+import { keepRejected } from './handed-in.ts';
 import { appendEvent, readEvents } from './history-file.ts';
 import { endOf, findLastRun, isUsed } from './last-run.ts';
 import { type LiveFileHandle, listNames, probe, readCopy, touchFile } from './live.ts';
@@ -144,37 +136,36 @@ export class FileStore implements Store {
    * lock.json also locks that very file, so what stands there now tells who has it.
    */
   #confirm(record: LockRecord): boolean {
-    const current = readLockFile(this.#paths.lock);
-    return (
-      current !== null &&
-      'record' in current.content &&
-      current.content.record.run === record.run &&
-      current.content.record.tokenHash === record.tokenHash
-    );
+    const current = recordIn(readLockFile(this.#paths.lock));
+    return current?.run === record.run && current?.tokenHash === record.tokenHash;
   }
 
   #see(last: LastRun | null, historyBytes: number): Sighting {
     const paths = this.#paths;
     const lock = readLockFile(paths.lock);
-    const run = lock === null ? (last?.ended === false ? last.run : null) : runIn(lock);
+    const given = last?.ended === false ? last.run : null;
+    const run = lock === null ? given : (recordIn(lock)?.run ?? null);
     const ended =
       run !== null && ((last?.run === run && last.ended) || endOf(paths, run, historyBytes) !== null);
     const sight = lock ?? (run === null || ended ? null : readCopy(paths, run));
-    const live = sight !== null && 'record' in sight.content && sight.content.record.live && run !== null;
+    const live = run !== null && recordIn(sight)?.live === true;
+    const lost = given !== null && lock !== null && recordIn(lock) === null;
     return {
       now: this.#clock.now(),
       lock: sight === null ? null : { ...sight, ended },
       identity: lock?.identity ?? (sight === null ? 'none' : `live ${run}`),
       liveFile: live ? probe(paths, run) : 'unknown',
       last,
-      nextRun: this.#nextRun(last),
+      nextRun: this.#nextRun(last, historyBytes),
+      lastCopy: lost ? recordIn(readCopy(paths, given)) : null,
       marker: readMarker(paths.marker),
     };
   }
 
-  #nextRun(last: LastRun | null): number {
+  /** A guard that was put back from a copy remembers too small a number. */
+  #nextRun(last: LastRun | null, historyBytes: number): number {
     const next = (last?.run ?? 0) + 1;
-    return isUsed(this.#paths, next) ? (findLastRun(this.#paths)?.run ?? 0) + 1 : next;
+    return isUsed(this.#paths, next, historyBytes) ? (findLastRun(this.#paths)?.run ?? 0) + 1 : next;
   }
 
   #prepare(): void {
@@ -190,7 +181,8 @@ export class FileStore implements Store {
       const result = beatLockFile(this.#paths.lock, now, mine);
       // Cleaners that go by age leave these alone then.
       if (result !== 'other')
-        for (const file of [this.#paths.guard, livePath(this.#paths, run)]) touchFile(file, now);
+        for (const file of [this.#paths.guard, this.#paths.marker, livePath(this.#paths, run)])
+          touchFile(file, now);
       return result;
     });
   }
@@ -219,10 +211,6 @@ export class FileStore implements Store {
     });
   }
 
-  async handedIn(run: number): Promise<HandedInResult> {
-    return this.#guarded('read', () => collectHandedIn(this.#paths, run, ownershipOf(this.#paths.dir)));
-  }
-
   async keepRejected(run: number, bytes: Uint8Array): Promise<string> {
     return this.#guarded('write', () => keepRejected(this.#paths, run, bytes, ownershipOf(this.#paths.dir)));
   }
@@ -234,8 +222,12 @@ export class FileStore implements Store {
     );
   }
 
-  async events(query: EventQuery): Promise<{ events: HistoryEvent[]; torn: number }> {
-    return this.#guarded('read', () => readEvents(this.#paths, query));
+  async endOf(run: number): Promise<HistoryEvent | null> {
+    return this.#guarded('read', () => endOf(this.#paths, run));
+  }
+
+  async events(): Promise<{ events: HistoryEvent[]; torn: number }> {
+    return this.#guarded('read', () => readEvents(this.#paths));
   }
 
   recordPath(run: number): string {
@@ -260,10 +252,6 @@ export class FileStore implements Store {
       throw ioError(doing, this.where, error);
     }
   }
-}
-
-function runIn(sight: { content: { record: LockRecord } | { problem: string } }): number | null {
-  return 'record' in sight.content ? sight.content.record.run : null;
 }
 
 function tieOf({ descriptor, path: file }: LiveFileHandle): Tie {

@@ -51,12 +51,22 @@ export function openOrCreate(file: string, access: 'write' | 'append', ownership
   }
 }
 
+/** Under another name first: a kill before it has its bits and owner must not leave a file that shuts others out. */
 function create(file: string, access: 'write' | 'append', ownership: Ownership): number | null {
-  const flags = (access === 'write' ? O_RDWR : O_WRONLY | O_APPEND) | O_CREAT | O_EXCL;
+  const temporary = temporaryName(file);
   try {
-    const fd = fs.openSync(file, flags, 0o600);
-    own(fd, ownership);
-    return fd;
+    const flags = (access === 'write' ? O_RDWR : O_WRONLY | O_APPEND) | O_CREAT | O_EXCL;
+    const fd = fs.openSync(temporary, flags, 0o600);
+    try {
+      own(fd, ownership);
+      fs.linkSync(temporary, file);
+      return fd;
+    } catch (error) {
+      fs.closeSync(fd);
+      throw error;
+    } finally {
+      discardTemporary(temporary);
+    }
   } catch (error) {
     if (systemCode(error) === 'EEXIST') return null;
     throw refused('create', file, error);
@@ -97,7 +107,7 @@ function describeOwner(file: string): string {
 }
 
 /** Gives a new file the directory's bits and owner, where the file system knows such things at all. */
-function own(fd: number, ownership: Ownership): void {
+export function own(fd: number, ownership: Ownership): void {
   try {
     fs.fchmodSync(fd, ownership.mode & 0o666);
     if (ownership.owner !== null) fs.fchownSync(fd, ownership.owner.uid, ownership.owner.gid);

@@ -2,8 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { ioError, RunlockError } from '../../errors.ts';
 import { type HistoryEvent, parseEvent } from '../../history.ts';
-import type { EventQuery } from '../../store.ts';
-import { type Ownership, openOrCreate, openPlain, readAll, syncDirectory, writeAll } from './files.ts';
+import { type Ownership, openOrCreate, openPlain, readAll, syncDirectory } from './files.ts';
 import { listNames } from './live.ts';
 import type { LockPaths } from './paths.ts';
 
@@ -29,11 +28,13 @@ export function appendEvent(
     // Before the line: when that is written, nothing may fail any more.
     if (size === 0 && options.sync) syncDirectory(paths.historyDir);
     const line = Buffer.from(`${endsInLine(file, size) ? '' : '\n'}${JSON.stringify(event)}\n`);
+    let written = 0;
     try {
-      writeAll(fd, line, null);
+      while (written < line.length) written += fs.writeSync(fd, line, written);
       if (options.sync) fs.fsyncSync(fd);
     } catch (error) {
-      takeBack(fd, size, line);
+      // Takes back the part that a full disk had room for, unless somebody has appended since.
+      if (written > 0 && fs.fstatSync(fd).size === size + written) fs.ftruncateSync(fd, size);
       throw error;
     }
   } catch (cause) {
@@ -41,12 +42,6 @@ export function appendEvent(
   } finally {
     fs.closeSync(fd);
   }
-}
-
-/** On a full disk a part of the line may have been written. Taken back only if nobody has appended since. */
-function takeBack(fd: number, before: number, line: Buffer): void {
-  const written = fs.fstatSync(fd).size - before;
-  if (written > 0 && written <= line.length) fs.ftruncateSync(fd, before);
 }
 
 function endsInLine(file: string, size: number): boolean {
@@ -62,12 +57,10 @@ function endsInLine(file: string, size: number): boolean {
 }
 
 /** Reads the history, oldest first. Lines that can't be read are counted. */
-export function readEvents(paths: LockPaths, query: EventQuery): { events: HistoryEvent[]; torn: number } {
-  const from = query.since === undefined ? '' : new Date(query.since).toISOString().slice(0, 7);
+export function readEvents(paths: LockPaths): { events: HistoryEvent[]; torn: number } {
   const events: HistoryEvent[] = [];
   let torn = 0;
   for (const name of monthNames(paths)) {
-    if (name.slice(0, 7) < from) continue;
     for (const line of readFile(path.join(paths.historyDir, name)).split('\n')) {
       if (line === '') continue;
       const event = parseEvent(line);
@@ -102,6 +95,18 @@ export function findEnd(
     }
   }
   return null;
+}
+
+/** The largest run number near the end of the history; 0 where there is none. */
+export function lastNumber(paths: LockPaths): number {
+  const newest = monthNames(paths).at(-1);
+  if (newest === undefined) return 0;
+  const { text } = readTail(path.join(paths.historyDir, newest), TAIL_BYTES);
+  const events = text.split('\n').map(parseEvent);
+  return events.reduce(
+    (most, event) => Math.max(most, (event !== null && 'run' in event && event.run) || 0),
+    0,
+  );
 }
 
 /** The first end of the run in the text, and whether its beginning is there, so that no earlier end can be. */

@@ -1,9 +1,10 @@
 import fs from 'node:fs';
 import type { HistoryEvent } from '../../history.ts';
 import { eventOfRecord } from '../../records.ts';
+import { recordIn } from '../../rules.ts';
 import type { LastRun } from '../../store.ts';
 import { openPlain, readAll } from './files.ts';
-import { findEnd, readEvents } from './history-file.ts';
+import { findEnd, lastNumber, readEvents } from './history-file.ts';
 import { listNames } from './live.ts';
 import { readLockFile } from './lock-file.ts';
 import { readMarker } from './marker-file.ts';
@@ -17,9 +18,9 @@ const MAX_RECORD_BYTES = 1 << 28;
  */
 export function findLastRun(paths: LockPaths): LastRun | null {
   const lock = readLockFile(paths.lock);
-  const held = lock !== null && 'record' in lock.content ? lock.content.record : null;
+  const held = recordIn(lock);
   const marker = readMarker(paths.marker);
-  const { events } = readEvents(paths, {});
+  const { events } = readEvents(paths);
   const run = Math.max(
     0,
     held?.run ?? 0,
@@ -42,9 +43,10 @@ function namedRuns(dir: string): number[] {
   return listNames(dir).map((name) => Number(/^(\d{1,15})(\.|$)/.exec(name)?.[1] ?? 0));
 }
 
-/** Whether a number was used although the guard says otherwise: one that was put back from a copy, say. */
-export function isUsed(paths: LockPaths, run: number): boolean {
-  return fs.existsSync(recordPath(paths, run)) || fs.existsSync(livePath(paths, run));
+/** Whether a number was used although the guard says otherwise. A look takes the guard's word for the history. */
+export function isUsed(paths: LockPaths, run: number, historyBytes: number): boolean {
+  if (fs.existsSync(recordPath(paths, run)) || fs.existsSync(livePath(paths, run))) return true;
+  return historyBytes === Number.POSITIVE_INFINITY && lastNumber(paths) >= run;
 }
 
 /** How a run ended, by its record or else the history; null if it has not. */

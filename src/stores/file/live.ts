@@ -1,13 +1,13 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { systemCode } from '../../errors.ts';
+import { RunlockError, systemCode } from '../../errors.ts';
 import { type LockRecord, parseRecord, serializeRecord } from '../../record.ts';
 import type { LiveFile, LockSight } from '../../rules.ts';
 import {
   discardTemporary,
   type Ownership,
   openPlain,
-  readAll,
+  own,
   remove,
   TEMPORARY,
   temporaryName,
@@ -17,8 +17,8 @@ import {
 import { tryLock, unlock } from './kernel-lock.ts';
 import { type LockPaths, livePath, pingPath, resultPath } from './paths.ts';
 
-/** More than a lock can hold, a few times over: lines are appended. */
-const MAX_BYTES = 1 << 20;
+/** More than a lock can hold, a few times over: lines are appended, and the last whole one counts. */
+const TAIL_BYTES = 1 << 20;
 
 /** The live file of the run that this process supervises: locked from before it has its name. */
 export class LiveFileHandle {
@@ -51,8 +51,7 @@ export class LiveFileHandle {
       0o600,
     );
     try {
-      fs.fchmodSync(fd, ownership.mode & 0o666);
-      if (ownership.owner !== null) fs.fchownSync(fd, ownership.owner.uid, ownership.owner.gid);
+      own(fd, ownership);
       tryLock(fd, 'exclusive', temporary);
       writeAll(fd, Buffer.from(`${serializeRecord(record)}\n`), null);
       try {
@@ -83,7 +82,7 @@ export class LiveFileHandle {
 /** Appends a fuller copy of the lock; the last whole line counts. */
 export function appendCopy(file: string, record: LockRecord): void {
   const fd = openPlain(file, 'append');
-  if (fd === null) return;
+  if (fd === null) throw new RunlockError('io', `the live file ${file} was deleted`, { path: file });
   try {
     // A line end first: an earlier append may have been cut by a full disk.
     writeAll(fd, Buffer.from(`\n${serializeRecord(record)}\n`), null);
@@ -98,8 +97,10 @@ export function readCopy(paths: LockPaths, run: number): Omit<LockSight, 'ended'
   const fd = openPlain(file, 'read');
   if (fd === null) return null;
   try {
-    const heartbeatAt = fs.fstatSync(fd).mtimeMs;
-    const lines = (readAll(fd, MAX_BYTES)?.toString('utf8') ?? '').split('\n').reverse();
+    const { mtimeMs: heartbeatAt, size } = fs.fstatSync(fd);
+    const tail = Buffer.alloc(Math.min(size, TAIL_BYTES));
+    const length = fs.readSync(fd, tail, 0, tail.length, size - tail.length);
+    const lines = tail.toString('utf8', 0, length).split('\n').reverse();
     for (const line of lines) {
       if (line === '') continue;
       const parsed = parseRecord(line, file);
@@ -162,7 +163,13 @@ export function sweepLive(paths: LockPaths, keep: number | null): void {
   }
   for (const name of listNames(paths.liveDir)) {
     const run = Number(name);
-    if (Number.isSafeInteger(run) && run !== keep && probe(paths, run) === 'unlocked') removeLive(paths, run);
+    if (
+      Number.isSafeInteger(run) &&
+      run !== keep &&
+      probe(paths, run) === 'unlocked' &&
+      !fs.existsSync(resultPath(livePath(paths, run)))
+    )
+      removeLive(paths, run);
   }
 }
 

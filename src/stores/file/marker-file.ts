@@ -40,7 +40,7 @@ export function stageMarker(
   setAside: (to: string) => void,
 ): StagedMarker | null {
   const seen = readMarker(paths.marker);
-  const before = 'items' in seen ? seen.items : markerOf(readEvents(paths, {}).events);
+  const before = 'items' in seen ? seen.items : markerOf(readEvents(paths).events);
   const after = edit(before);
   if ('items' in seen && JSON.stringify(after) === JSON.stringify(before)) return null;
 
