@@ -94,8 +94,7 @@ function take(place: Place, change: Extract<Change, { type: 'take' }>): LiveFile
   const { paths, guard, ownership } = place;
   const { record, seen } = change;
   const run = numberOf(record);
-  const killed = seen.last !== null && !seen.last.ended;
-  if (killed || change.after !== null) sweepLive(paths, change.after?.event.run ?? null);
+  sweepLive(paths, change.after?.event.run ?? null);
   if (change.after !== null) writeEnd(place, adopted(place, change.after));
   guard.write({ run, ended: false, tokenHash: record.tokenHash });
   const live = record.live ? LiveFileHandle.create(paths, record, run, ownership) : null;
