@@ -11,7 +11,7 @@ import {
 } from './endings.ts';
 import { RunlockError } from './errors.ts';
 import type { EndedEvent, Former, HistoryEvent, SkippedEvent } from './history.ts';
-import { settleItem } from './marker.ts';
+import { type MarkerItem, settleItem } from './marker.ts';
 import type { HandedIn, LockRecord } from './record.ts';
 import { recordText, summaryOf } from './records.ts';
 import {
@@ -64,6 +64,8 @@ export type Acquired =
       readonly run: number;
       readonly tookOver: TookOver | null;
       readonly tie: Tie | null;
+      /** What earlier runs had left of the item. */
+      readonly marks: readonly MarkerItem[];
     }
   | { readonly outcome: 'held'; readonly look: Look }
   | { readonly outcome: 'nothingToDo'; readonly run: number; readonly tookOver: TookOver | null };
@@ -175,8 +177,8 @@ export class Lock {
       return { value: taking, change: taking.change };
     });
     if (value === null) return null;
-    const { record, run, tookOver } = value;
-    if (candidate.choose === undefined) return { outcome: 'acquired', record, run, tookOver, tie };
+    const { record, run, tookOver, marks } = value;
+    if (candidate.choose === undefined) return { outcome: 'acquired', record, run, tookOver, tie, marks };
     try {
       return await this.#choose(candidate.choose, { record, run, tookOver, tie });
     } catch (error) {
@@ -204,7 +206,7 @@ export class Lock {
       return { value: record, change: { type: 'begin', record, begin } };
     });
     if (chosen.value === null) return { outcome: 'nothingToDo', run: taken.run, tookOver: taken.tookOver };
-    return { outcome: 'acquired', ...taken, record: chosen.value };
+    return { outcome: 'acquired', ...taken, record: chosen.value, marks: [] };
   }
 
   /** The first who meets a heartbeat from the future sets it to now, so that the hold bounds it. */
@@ -505,6 +507,7 @@ interface Taking {
   readonly record: LockRecord;
   readonly run: number;
   readonly tookOver: TookOver | null;
+  readonly marks: readonly MarkerItem[];
   readonly change: Extract<Change, { type: 'take' }>;
 }
 
@@ -527,7 +530,9 @@ function planTaking(candidate: Candidate, tokenHash: string, seen: Sighting, ver
       : null;
   const after = tookOver === null ? null : interruption(seen, tookOver.reason);
   const begin = candidate.choose === undefined ? beginningOf(record, at, tookOver) : null;
-  return { record, run: seen.nextRun, tookOver, change: { type: 'take', seen, record, after, begin } };
+  const marked = 'items' in seen.marker ? seen.marker.items : [];
+  const marks = marked.filter((entry) => entry.item === record.item);
+  return { record, run: seen.nextRun, tookOver, marks, change: { type: 'take', seen, record, after, begin } };
 }
 
 function skipped(

@@ -38,7 +38,13 @@ export async function helpFor(command: string | undefined): Promise<string> {
     .help(false)
     .version(false)
     .wrap(Math.min(110, process.stdout.columns ?? 100))
-    .epilogue(['Exit codes:', ...codeLines(spec.codes)].join('\n'));
+    .epilogue(
+      [
+        'Exit codes:',
+        ...codeLines(spec.codes),
+        ...(spec.codesNote === undefined ? [] : [spec.codesNote]),
+      ].join('\n'),
+    );
   for (const [line, meaning] of spec.examples) parser.example(line, meaning);
   addOptions(parser, spec, 'Options:');
   return `${await parser.getHelp()}\n`;

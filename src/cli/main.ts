@@ -32,7 +32,7 @@ async function dispatch(argv: readonly string[]): Promise<number> {
       return EXIT.ok;
     }
     const help = (await import('./help.ts')).generalHelp();
-    if (argv.includes('--help') || argv.includes('-h')) {
+    if (argv.includes('--help')) {
       answer(help);
       return EXIT.ok;
     }
@@ -74,17 +74,32 @@ function splitVerb(argv: readonly string[]): { verb: string | null; rest: string
       return { verb: flag, rest: [...argv.slice(0, at), ...value, ...argv.slice(at + 1)] };
     }
     if (!word.startsWith('-')) return { verb: word, rest: [...argv.slice(0, at), ...argv.slice(at + 1)] };
-    const takesValue = COMMON[word.slice(2)]?.value !== undefined;
-    if (takesValue) at += 1;
+    const name = word.replace(/^--?/, '').replace(/=.*/s, '');
+    if (!Object.hasOwn(COMMON, name) && name !== 'version') throw unknownLeadingOption(word, name);
+    if (COMMON[name]?.value !== undefined && !word.includes('=')) at += 1;
   }
   return { verb: null, rest: [] };
+}
+
+function verbOrNull(argv: readonly string[]): string | null {
+  try {
+    return splitVerb(argv).verb;
+  } catch {
+    return null;
+  }
+}
+
+function unknownLeadingOption(word: string, name: string): RunlockError {
+  const near = nearest(name, [...Object.keys(COMMON), ...FLAG_STYLE]);
+  const hint = near === null ? 'expected a command, see runlock --help' : `did you mean --${near}?`;
+  return new RunlockError('usage', `runlock has no option ${printable(word, 60)}: ${hint}`);
 }
 
 /** One clear line, never a stack trace. */
 function report(error: unknown, argv: readonly string[]): number {
   const known = error instanceof RunlockError ? error : unexpected(error);
   say(`runlock: ${printable(known.message, 2000)}`);
-  const { verb } = splitVerb(argv);
+  const verb = verbOrNull(argv);
   const code = verb === 'run' ? EXIT.runFailed : exitCodeOf(known);
   if (wantsJson(argv)) {
     // The command's stdout is its own: `run` tells programs on stderr.

@@ -1,3 +1,4 @@
+import fs from 'node:fs';
 import { formatDuration } from '../clock.ts';
 import type { RunlockError } from '../errors.ts';
 import type { Look } from '../lock.ts';
@@ -73,7 +74,9 @@ export function statusLines(target: Target, look: Look): string[] {
   const { seen, verdict } = look;
   const lines: string[] = [];
   if (verdict.state === 'free')
-    lines.push(`free   ${seen.last === null ? 'no run yet' : `last run ${seen.last.run}`}`);
+    lines.push(
+      `free   ${seen.last === null ? `no run yet${fs.existsSync(target.dir) ? '' : ', and no such directory yet'}` : `last run ${seen.last.run}`}`,
+    );
   else lines.push(...lockLines(look));
   if (seen.lock !== null && recordIn(look.seen.lock) === null)
     lines.push(`       the file: ${printable(target.dir, 4096)}/lock.json`);
@@ -151,7 +154,7 @@ function stopWords(look: Look): string {
   const free = 'the lock is free when it has ended';
   const fork = record.forks.find((_, index) => evidence.forks[index] === 'alive');
   if (record.live && evidence.holder === 'alive')
-    return `to stop it: kill ${record.pid} (it frees the lock by itself)`;
+    return `to stop it: kill ${record.pid} (it frees the lock by itself, when what it started has ended)`;
   if (record.live && record.commandPid !== null && evidence.command === 'alive') {
     return `to stop it: kill ${record.commandPid} (its supervisor is gone; ${free})`;
   }

@@ -18,6 +18,7 @@ export interface CommandSpec {
   readonly examples: readonly (readonly [line: string, meaning: string])[];
   /** Keys of the exit code table. */
   readonly codes: readonly string[];
+  readonly codesNote?: string;
   readonly load: () => Promise<{ readonly main: (args: Arguments) => Promise<number> }>;
 }
 
@@ -143,7 +144,8 @@ export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
       ['runlock run -- ./publish.sh --all', 'in a crontab: at most one at a time'],
       ['runlock run --timeout 40m --skip-code 0 node publish.js', 'a time limit; a skip is no failure'],
     ],
-    codes: ['3', '4', '6', '124', '125', '126', '127', '128+n'],
+    codes: ['0', '3', '4', '6', '124', '125', '126', '127', '128+n'],
+    codesNote: 'Otherwise the exit code of the command.',
     load: () => import('./commands/run.ts'),
   },
   settle: {

@@ -2,7 +2,9 @@ import fs from 'node:fs';
 import { formatDuration, parseDuration, systemClock } from '../clock.ts';
 import type { TookOver } from '../endings.ts';
 import type { Candidate, Look, Waiting } from '../lock.ts';
+import { counts, type MarkerItem } from '../marker.ts';
 import { printable } from '../printable.ts';
+import { localTime } from '../words.ts';
 import type { Arguments } from './arguments.ts';
 import { readCandidates, startable } from './candidates.ts';
 import { heldLine } from './output.ts';
@@ -51,6 +53,17 @@ export function readChoice(args: Arguments, target: Target): Candidate['choose']
   if (file === undefined) return undefined;
   const candidates = readCandidates(file);
   return (look: Look) => startable(candidates, target, look)[0] ?? null;
+}
+
+/** An item that an earlier run left in an unknown state may be half done, or done. */
+export function sayMarks(target: Target, marks: readonly MarkerItem[]): void {
+  const now = systemClock.now();
+  const mark = marks.filter((entry) => counts(entry, target.settings, null, now)).at(-1);
+  if (mark === undefined) return;
+  const since = localTime(Date.parse(mark.since), now);
+  say(
+    `runlock: ${printable(mark.item, 80)} is begun again, though nobody has settled what run ${mark.run} left unknown since ${since}`,
+  );
 }
 
 export function sayTookOver(tookOver: TookOver | null): void {

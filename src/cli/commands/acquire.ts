@@ -8,7 +8,7 @@ import { draftRecord, readHold, withHolder } from '../holder.ts';
 import { answerJson, statusJson } from '../output.ts';
 import { reportHeld } from '../skip.ts';
 import { answer, isTerminal, say } from '../streams.ts';
-import { clearWaiting, readChoice, readWaiting, sayTookOver } from '../taking.ts';
+import { clearWaiting, readChoice, readWaiting, sayMarks, sayTookOver } from '../taking.ts';
 import { findTargetToTake, type Target } from '../target.ts';
 
 export async function main(args: Arguments): Promise<number> {
@@ -52,8 +52,9 @@ async function report(
   acquired: Extract<Acquired, { outcome: 'acquired' }>,
   token: string,
 ): Promise<number> {
-  const { record, run, tookOver } = acquired;
+  const { record, run, tookOver, marks } = acquired;
   sayTookOver(tookOver);
+  sayMarks(target, marks);
   try {
     if (args.flag('json')) {
       answerJson({ ...NOTHING, outcome: 'acquired', run, token, item: record.item, tookOver });

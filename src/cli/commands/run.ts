@@ -16,7 +16,7 @@ import { parseExitCode } from '../numbers.ts';
 import { NO_RUN, statusJson } from '../output.ts';
 import { isInside, reportHeld } from '../skip.ts';
 import { say } from '../streams.ts';
-import { clearWaiting, readChoice, readWaiting, sayTookOver } from '../taking.ts';
+import { clearWaiting, readChoice, readWaiting, sayMarks, sayTookOver } from '../taking.ts';
 import { findTargetToTake, type Target } from '../target.ts';
 
 /** What `--json` tells on the last line of stderr: stdout is the command's own. */
@@ -88,6 +88,7 @@ async function start(args: Arguments, signals: Signals, report: Report): Promise
       return report({ ...none('skipped'), run: acquired.run }, skipped ?? EXIT.item);
     case 'acquired':
       sayTookOver(acquired.tookOver);
+      sayMarks(target, acquired.marks);
       return report(...(await superviseRun(target, acquired, { argv, token, limits, signals })));
   }
 }
