@@ -74,6 +74,8 @@ export type Acquired =
 export interface Waiting {
   readonly forMs: number;
   readonly signal: AbortSignal;
+  /** Whether the lock can't become free while we wait: its holder waits for us. */
+  readonly inVain: (look: Look) => Promise<boolean>;
   /** Told again and again what is waited for. */
   readonly onWait: (look: Look) => void;
 }
@@ -146,6 +148,7 @@ export class Lock {
         }
         if (waiting === null || waiting.signal.aborted || this.#clock.monotonic() >= until)
           return { outcome: 'held', look };
+        if (tries === 0 && (await waiting.inVain(look))) return { outcome: 'held', look };
         waiting.onWait(look);
         const pause = Math.min(1_000, 100 + 50 * tries) * (0.75 + Math.random() / 2);
         await this.#pause(Math.min(pause, Math.max(0, until - this.#clock.monotonic())), waiting.signal);
@@ -357,10 +360,10 @@ export class Lock {
   async settle(item: string, as: SettledAs): Promise<Settled> {
     for (;;) {
       const look = await this.look();
-      if (entriesOf(look.seen, item).length === 0) return { outcome: 'absent' };
+      if (entriesOf(look.seen, item, this.store.where).length === 0) return { outcome: 'absent' };
       const { value } = await this.store.transact<Settled | null>((seen) => {
         if (seen.identity !== look.seen.identity) return { value: null, change: null };
-        const runs = entriesOf(seen, item);
+        const runs = entriesOf(seen, item, this.store.where);
         if (runs.length === 0) return { value: { outcome: 'absent' }, change: null };
         const holder = recordIn(seen.lock)?.run ?? null;
         const verdict = judge(seen.lock, look.evidence, seen.now);
@@ -567,16 +570,18 @@ function refuseUsedToken(seen: Sighting, tokenHash: string): void {
   );
 }
 
-function entriesOf(seen: Sighting, item: string): number[] {
-  if ('problem' in seen.marker) throw unreadableMarker(seen.marker.problem);
+function entriesOf(seen: Sighting, item: string, where: string): number[] {
+  if ('problem' in seen.marker) throw unreadableMarker(seen.marker.problem, where);
   return seen.marker.items.filter((entry) => entry.item === item).map((entry) => entry.run);
 }
 
 /** While nobody knows what is marked, nothing may be picked or settled. */
-export function unreadableMarker(problem: string): RunlockError {
+export function unreadableMarker(problem: string, where: string): RunlockError {
+  const path = `${where}/current.json`;
   return new RunlockError(
     'corrupt',
-    `the marker current.json can't be read (${problem}), so nobody knows what is in progress: the next acquire rebuilds it from the history`,
+    `the marker ${path} can't be read (${problem}), so nobody knows what is in progress: the next acquire rebuilds it from the history`,
+    { path },
   );
 }
 

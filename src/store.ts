@@ -122,7 +122,9 @@ export interface Store {
    * `missing`: no lock stands there.
    */
   beat(run: number, tokenHash: string | null): Promise<'ok' | 'missing' | 'other'>;
-  /** Tells the supervisor of a run that its command is alive (`--watchdog`). */
+  /** Begins to watch the command of a run (`--watchdog`): from now on its pings are kept. */
+  watch(run: number): Promise<void>;
+  /** Tells the supervisor of a run that its command is alive. Where nobody watches, nothing is written. */
   ping(run: number): Promise<void>;
   /** What the supervisor's watchdog compares: changes with each ping. */
   lastPing(run: number): Promise<string>;

@@ -87,10 +87,14 @@ export function holderWords(record: LockRecord | null): string {
   return name === '' ? 'a holder without a process' : `${name} (no pid)`;
 }
 
-/** A command line, short: the program and what it runs. */
-function commandWords(command: readonly string[]): string {
-  const text = printable(command.join(' '), 60);
-  return text === '' ? 'a command' : text;
+/**
+ * A command line, short: the program and what it runs. Further arguments may hold secrets, and these words go into
+ * messages and the history.
+ */
+function commandWords([program = '', operand, ...rest]: readonly string[]): string {
+  const shown = operand === undefined || operand.startsWith('-') ? [program] : [program, operand];
+  const more = rest.length > 0 || (operand !== undefined && shown.length === 1);
+  return printable(`${shown.join(' ')}${more ? ' …' : ''}`, 60);
 }
 
 /** One line on who holds a lock: run, item, holder, since when, heartbeat. */

@@ -18,7 +18,7 @@ export function readCandidates(file: string): string[] {
   const where = file === '-' ? 'the candidates on stdin' : file;
   const lines = splitLines(decodeText(file === '-' ? readStdin() : readFile(file), where));
   const items = lines.flatMap((line, index) =>
-    line === '' ? [] : [itemAt(line, `${where}, line ${index + 1}`)],
+    line.trim() === '' ? [] : [itemAt(line, `${where}, line ${index + 1}`)],
   );
   return [...new Set(items)];
 }
@@ -49,7 +49,7 @@ function readFile(file: string): Buffer {
  */
 export function startable(candidates: readonly string[], target: Target, look: Look): string[] {
   const { marker, now } = look.seen;
-  if ('problem' in marker) throw unreadableMarker(marker.problem);
+  if ('problem' in marker) throw unreadableMarker(marker.problem, target.dir);
   const holder = holderIn(look);
   const marked = new Set(
     marker.items.filter((entry) => counts(entry, target.settings, holder, now)).map((entry) => entry.item),

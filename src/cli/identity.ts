@@ -1,5 +1,6 @@
 import { RunlockError } from '../errors.ts';
 import { ancestors, findCaller } from '../evidence/caller.ts';
+import { startOf } from '../evidence/process.ts';
 import { printable } from '../printable.ts';
 import { type Claim, isHolder, isWithin, recordIn } from '../rules.ts';
 import { hashToken } from '../token.ts';
@@ -25,7 +26,12 @@ export async function findSubject(args: Arguments): Promise<Subject | null> {
   const run = runOption === undefined ? null : parseRun(runOption, '--run');
   const token = args.text('token');
   const inherited = inheritedIdentity();
-  const processes = { caller: callerChain(await findCaller()), ancestors: await ancestors() };
+  // A shell that makes us its last command becomes us: then the holder is this very process.
+  const self = { pid: process.pid, started: await startOf(process.pid) };
+  const processes = {
+    caller: [self, ...callerChain(await findCaller())],
+    ancestors: [self, ...(await ancestors())],
+  };
 
   const here = inherited === null || namesLock(args) ? findTarget(args) : await ownLockHere(args, processes);
   const isInherited = inherited !== null && (here === null || here.dir === inherited.lock);
@@ -61,6 +67,8 @@ function inheritedIdentity(): Inherited | null {
  * the outer run then would tell it to go on.
  */
 async function ownLockHere(args: Arguments, processes: Omit<Claim, 'tokenHash'>): Promise<Target | null> {
+  // In a directory that was deleted there is no lock of one's own.
+  if (!hasWorkingDirectory()) return null;
   const target = findTarget(args);
   if (target.dir === process.env.RUNLOCK_LOCK) return target;
   const look = await target.lock.look();
@@ -69,6 +77,15 @@ async function ownLockHere(args: Arguments, processes: Omit<Claim, 'tokenHash'>)
   const record = recordIn(seen.lock);
   const holds = record !== null && (isHolder(record, evidence, claim) || isWithin(record, evidence, claim));
   return holds || (seen.last !== null && (await target.lock.wasTakenFrom(claim, look))) ? target : null;
+}
+
+function hasWorkingDirectory(): boolean {
+  try {
+    process.cwd();
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function callerChain(caller: Awaited<ReturnType<typeof findCaller>>): Claim['caller'] {

@@ -44,7 +44,8 @@ async function writeDown(
 /** Whether we are part of the run that holds the lock. */
 export async function isInside(look: Look): Promise<boolean> {
   const record = recordIn(look.seen.lock);
-  if (record === null) return false;
+  // Another tool's lock names a pid, and nothing of what that started.
+  if (record === null || record.run === null) return false;
   const { forks, process } = await findCaller();
   const caller = [...forks, ...(process === null ? [] : [process])];
   return isWithin(record, look.evidence, { tokenHash: null, caller, ancestors: await ancestors() });

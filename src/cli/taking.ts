@@ -8,6 +8,7 @@ import { localTime } from '../words.ts';
 import type { Arguments } from './arguments.ts';
 import { readCandidates, startable } from './candidates.ts';
 import { heldLine } from './output.ts';
+import { isInside } from './skip.ts';
 import { isTerminal, say } from './streams.ts';
 import type { Target } from './target.ts';
 
@@ -25,6 +26,7 @@ export async function readWaiting(
   return {
     forMs,
     signal,
+    inVain: isInside,
     onWait(look) {
       if (!show) return;
       const left = formatDuration(Math.max(0, forMs - (systemClock.monotonic() - started)));

@@ -14,6 +14,8 @@ export interface TreeRef {
   livePath: string;
   liveIndex: number | null;
   command: ProcessRef | null;
+  /** Members seen earlier; they stay members whatever they do to hide it. Only the run's supervisor knows any. */
+  seen?: readonly ProcessRef[];
 }
 
 export interface TreeMember extends Named {
@@ -31,6 +33,37 @@ export interface TreeMember extends Named {
 export async function treeOf(ref: TreeRef): Promise<TreeMember[]> {
   const parts = process.platform === 'linux' ? treeOnLinux(ref) : await treeElsewhere(ref);
   return Promise.all(parts);
+}
+
+/**
+ * Orphans in our own process group and session that are younger than the command and show no trace of anybody.
+ * Started by a program that closed its descriptors, gave it an environment of its own and ended at once, the
+ * command's descendants look like this; so may those of a script that started us.
+ *
+ * @returns `only`: nobody else in the group has children of his own beside us, so whose they are is no question
+ */
+export async function straysOf(ref: TreeRef): Promise<{ strays: TreeMember[]; only: boolean }> {
+  const self = process.platform === 'linux' && procIsOurs() ? readStat('self') : null;
+  const since = Number(ref.command?.started ?? Number.NaN);
+  if (self === null || Number.isNaN(since)) return { strays: [], only: false };
+  const stats = new Map(readAllStats().map((stat) => [stat.pid, stat]));
+  const above = lineOf(process.pid, stats);
+  const belongs = membership(ref, stats);
+  const group = [...stats.values()].filter(
+    (stat) =>
+      stat.pgrp === self.pgrp &&
+      stat.session === self.session &&
+      !above.has(stat.pid) &&
+      !isDead(stat) &&
+      !belongs(stat),
+  );
+  const isOrphan = ({ ppid }: Stat) => stats.get(ppid)?.session !== self.session;
+  const strays = group.filter((stat) => isOrphan(stat) && Number(stat.started) >= since);
+  const named = strays.map(async ({ pid, started, session }) => ({
+    ...{ pid, started, session },
+    name: await nameOf(pid),
+  }));
+  return { strays: await Promise.all(named), only: strays.length === group.length };
 }
 
 /** Our own session, null where there is none or it can't be seen. */
@@ -66,12 +99,13 @@ function membership(ref: TreeRef, stats: ReadonlyMap<number, Stat>): (stat: Stat
 }
 
 /** Whether a process itself shows that it belongs to the run, cheapest question first. */
-function traces({ lock, run, livePath, liveIndex, command }: TreeRef): (stat: Stat) => boolean {
+function traces({ lock, run, livePath, liveIndex, command, seen = [] }: TreeRef): (stat: Stat) => boolean {
   const entries = [`\0RUNLOCK_LOCK=${lock}\0`, `\0RUNLOCK_RUN=${run}\0`].map((entry) => Buffer.from(entry));
   const path = resolvedPath(livePath);
   const since = command?.started ?? null;
   return ({ pid, ppid, started }) => {
     if (pid === command?.pid && started === since) return true;
+    if (seen.some((member) => member.pid === pid && member.started === started)) return true;
     // Nothing of the tree is older than the command; on a quiet machine this leaves almost nobody to ask.
     if (since !== null && Number(started) < Number(since)) return false;
     if (pid === 2 || ppid === 2) return false;

@@ -15,7 +15,7 @@ export interface CommandOptions {
 export type CommandEnd =
   | { readonly type: 'exited'; readonly code: number }
   | { readonly type: 'killed'; readonly signal: NodeJS.Signals }
-  | { readonly type: 'notStarted'; readonly code: 126 | 127; readonly reason: string };
+  | { readonly type: 'notStarted'; readonly code: 125 | 126 | 127; readonly reason: string };
 
 export interface RunningCommand {
   /** Undefined where it could not be started. */
@@ -59,14 +59,26 @@ export async function startCommand(options: CommandOptions): Promise<RunningComm
   return { pid: child.pid, ended, signal: (signal) => child.kill(signal) };
 }
 
+/** What says that the program itself can't be executed; anything else is our own failure to start it. */
+const NOT_EXECUTABLE = new Set([
+  'EACCES',
+  'ENOEXEC',
+  'EISDIR',
+  'E2BIG',
+  'ELOOP',
+  'ENOTDIR',
+  'EPERM',
+  'ETXTBSY',
+]);
+
 function notStarted(program: string, error: unknown): RunningCommand {
-  const code = systemCode(error);
-  const missing = code === 'ENOENT';
-  const end: CommandEnd = {
-    type: 'notStarted',
-    code: missing ? 127 : 126,
-    reason: missing ? `${program}: not found` : `${program}: can't be executed (${code ?? error})`,
-  };
+  const why = systemCode(error) ?? String(error);
+  const end: CommandEnd =
+    why === 'ENOENT'
+      ? { type: 'notStarted', code: 127, reason: `${program}: not found` }
+      : NOT_EXECUTABLE.has(why)
+        ? { type: 'notStarted', code: 126, reason: `${program}: can't be executed (${why})` }
+        : { type: 'notStarted', code: 125, reason: `${program} could not be started: ${why}` };
   return { pid: undefined, ended: Promise.resolve(end), signal: () => false };
 }
 

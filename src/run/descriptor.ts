@@ -12,8 +12,9 @@ const LOWEST = 97;
  */
 export function freeDescriptor(): number {
   const limit = openFilesLimit();
-  for (let fd = LOWEST; fd < limit; fd += 1) if (isFree(fd)) return fd;
-  for (let fd = Math.min(limit, LOWEST) - 1; fd > 2; fd -= 1) if (isFree(fd)) return fd;
+  // Node needs one more above it while it starts the command.
+  for (let fd = LOWEST; fd < limit - 1; fd += 1) if (isFree(fd)) return fd;
+  for (let fd = Math.min(limit - 1, LOWEST) - 1; fd > 2; fd -= 1) if (isFree(fd)) return fd;
   return LOWEST;
 }
 

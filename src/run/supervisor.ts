@@ -2,11 +2,11 @@ import { after, type Clock, formatDuration } from '../clock.ts';
 import type { RunEnd } from '../endings.ts';
 import { RunlockError } from '../errors.ts';
 import { startOf } from '../evidence/process.ts';
-import type { TreeMember, TreeRef } from '../evidence/tree.ts';
+import { type TreeMember, type TreeRef, treeOf } from '../evidence/tree.ts';
 import type { EndOutcome } from '../history.ts';
 import type { Lock } from '../lock.ts';
 import { printable } from '../printable.ts';
-import type { LockRecord } from '../record.ts';
+import type { LockRecord, ProcessRef } from '../record.ts';
 import type { Tie } from '../store.ts';
 import {
   type CommandEnd,
@@ -20,6 +20,8 @@ import { endTree, membersInSession, send } from './tree.ts';
 
 /** Beat at least this often, ms, so that cleaners that go by age leave the files alone. */
 const BEAT_AT_LEAST_MS = 30_000;
+/** How often the tree is looked at while the command works, ms. */
+const REMEMBER_AT_LEAST_MS = 3_000;
 /** How long a tree may outlive its command before that is said, ms. */
 const SAY_AFTER_MS = 3_000;
 
@@ -63,6 +65,8 @@ class Supervisor {
   #termination: Termination | null = null;
   #ending: Promise<TreeMember[]> | null = null;
   #saidBeatFails = false;
+  /** Who was seen of the tree; a child whose parent ends and that hides its traces is known by this alone. */
+  readonly #seen = new Map<string, ProcessRef>();
 
   constructor(options: Supervision) {
     this.#options = options;
@@ -85,6 +89,7 @@ class Supervisor {
         start,
       );
 
+    if (this.#options.watchdogMs !== null) await this.#options.lock.store.watch(this.#run);
     const command = await startCommand({
       argv: this.#options.argv,
       env: this.#environment(),
@@ -151,13 +156,35 @@ class Supervisor {
     const { timeoutMs, watchdogMs, clock } = this.#options;
     const holdMs = this.#record.holdMs;
     const beatMs = holdMs === null ? BEAT_AT_LEAST_MS : Math.max(1, Math.min(BEAT_AT_LEAST_MS, holdMs / 3));
-    const timers = [every(beatMs, clock, () => this.#beat())];
+    const timers = [every(beatMs, clock, () => this.#beat()), this.#remember()];
     if (timeoutMs !== null) {
       const reason = `ran longer than its time limit of ${formatDuration(timeoutMs)}`;
       timers.push(after(timeoutMs, () => this.#terminate({ outcome: 'timedOut', exitCode: 124, reason })));
     }
     if (watchdogMs !== null) timers.push(this.#watch(watchdogMs));
     return timers;
+  }
+
+  /** Often at first, when most of a tree is started, then every few seconds: a look costs about 10 ms. */
+  #remember(): { cancel(): void } {
+    let pause = 50;
+    let timer = after(pause, tick);
+    let cancelled = false;
+    const look = async () => {
+      for (const member of await treeOf(this.#treeRef()))
+        this.#seen.set(`${member.pid} ${member.started}`, member);
+      pause = Math.min(REMEMBER_AT_LEAST_MS, pause * 2);
+      if (!cancelled) timer = after(pause, tick);
+    };
+    function tick(): void {
+      void look();
+    }
+    return {
+      cancel() {
+        cancelled = true;
+        timer.cancel();
+      },
+    };
   }
 
   async #beat(): Promise<void> {
@@ -257,6 +284,7 @@ class Supervisor {
       livePath: tie?.path ?? '',
       liveIndex: tie?.descriptor == null ? null : liveIndex,
       command: commandPid === null ? null : { pid: commandPid, started: commandPidStarted },
+      seen: [...this.#seen.values()],
     };
   }
 }

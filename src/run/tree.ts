@@ -1,15 +1,27 @@
 import type { Clock } from '../clock.ts';
 import { systemCode } from '../errors.ts';
-import { ownSession, type TreeMember, type TreeRef, treeOf } from '../evidence/tree.ts';
+import { ownSession, straysOf, type TreeMember, type TreeRef, treeOf } from '../evidence/tree.ts';
 
 /** How long to wait for what got KILL: the kernel ends it at once, unless it hangs in a device. */
 const AFTER_KILL_MS = 5_000;
 
-/** What of the tree is still in our session; what has left it is a daemon, and keeps nothing. */
+/**
+ * What of the tree is still in our session; what has left it is a daemon, and keeps nothing. An orphan of our group
+ * that shows nothing is a doubt, and waited for.
+ */
 export async function membersInSession(ref: TreeRef): Promise<TreeMember[]> {
   const session = ownSession();
   const members = await treeOf(ref);
-  return session === null ? members : members.filter((member) => member.session === session);
+  if (session === null) return members;
+  const { strays } = await straysOf(ref);
+  return [...members.filter((member) => member.session === session), ...strays];
+}
+
+/** What is to be ended: the tree, and orphans of our group where nobody else can have left them. */
+async function membersToEnd(ref: TreeRef): Promise<TreeMember[]> {
+  const members = await treeOf(ref);
+  const { strays, only } = await straysOf(ref);
+  return only ? [...members, ...strays] : members;
 }
 
 /**
@@ -21,7 +33,7 @@ export async function endTree(ref: TreeRef, killAfterMs: number, clock: Clock): 
   const start = clock.monotonic();
   const told = new Set<string>();
   for (let pause = 5; ; pause = Math.min(100, pause * 2)) {
-    const members = await treeOf(ref);
+    const members = await membersToEnd(ref);
     if (members.length === 0) return [];
     const waited = clock.monotonic() - start;
     if (waited > killAfterMs + AFTER_KILL_MS) return members;

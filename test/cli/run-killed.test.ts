@@ -214,7 +214,6 @@ describe('what the command handed in counts, though everything is killed before 
     ],
     ['as a failure', `echo '{"why":"x"}' | runlock finish - --failed`, 'failed', '{"why":"x"}'],
     ['without a result', 'runlock finish', 'finished', '"run": 1'],
-    ['by writing the file itself', `echo '{"id":3}' > "$RUNLOCK_RESULT"`, 'finished', '{"id":3}'],
   ];
 
   test.each(WAYS)('%s', async (_, handIn, outcome, record) => {
@@ -229,6 +228,21 @@ describe('what the command handed in counts, though everything is killed before 
     const ends = box.history().filter((event) => event.event === 'ended' && event.run === 1);
     expect(ends).toMatchObject([{ outcome, settled: true }]);
     expect((await box.status()).marker).toEqual([]);
+  });
+
+  test('a result file that it wrote without a word is kept, but nobody knows whether it was done', async () => {
+    const box = new Sandbox();
+    const write = `echo '{"progress":3}' > "$RUNLOCK_RESULT"; echo written; sleep 50`;
+    const run = startRun(box, ['--item', 'ep', '--', 'sh', '-c', write]);
+    await run.says('written');
+    await commandOf(box);
+    run.killGroup();
+    await run.ended;
+    expect((await box.runlock(['run', 'true'])).code).toBe(0);
+    expect(box.read('records', '1.json')).toContain('{"progress":3}');
+    const ends = box.history().filter((event) => event.event === 'ended' && event.run === 1);
+    expect(ends).toMatchObject([{ outcome: 'interrupted', settled: false }]);
+    expect((await box.status()).marker).toMatchObject([{ item: 'ep', state: 'unknown' }]);
   });
 
   test.each(['{"cut', ''])('but a result file with %j is no result', async (content) => {

@@ -273,6 +273,7 @@ export function storeContract(name: string, make: () => StoreFixture): void {
       test('a ping is seen by the watchdog', async () => {
         const lock = open();
         const { record } = acquired(await lock.acquire(candidate(script(1), live)));
+        await lock.store.watch(1);
         const before = await lock.store.lastPing(1);
         await open().hb(claimOf(script(2), record.tokenHash), 1);
         expect(await lock.store.lastPing(1)).not.toBe(before);

@@ -163,6 +163,8 @@ export class MemoryStore implements Store {
     return 'ok';
   }
 
+  async watch(): Promise<void> {}
+
   async ping(run: number): Promise<void> {
     this.#engine.pings.set(run, (this.#engine.pings.get(run) ?? 0) + 1);
   }

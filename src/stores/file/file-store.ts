@@ -187,15 +187,17 @@ export class FileStore implements Store {
     });
   }
 
+  async watch(run: number): Promise<void> {
+    this.#guarded('write', () => {
+      const file = pingPath(livePath(this.#paths, run));
+      writePing(openOrCreate(file, 'write', ownershipOf(this.#paths.dir)));
+    });
+  }
+
   async ping(run: number): Promise<void> {
     this.#guarded('refresh', () => {
-      const fd = openOrCreate(pingPath(livePath(this.#paths, run)), 'write', ownershipOf(this.#paths.dir));
-      try {
-        // Written in place and of one width: a ping works on a full disk too.
-        writeAll(fd, Buffer.from(process.hrtime.bigint().toString().padStart(24, '0')), 0);
-      } finally {
-        fs.closeSync(fd);
-      }
+      const fd = openPlain(pingPath(livePath(this.#paths, run)), 'write');
+      if (fd !== null) writePing(fd);
     });
   }
 
@@ -251,6 +253,15 @@ export class FileStore implements Store {
       if (error instanceof RunlockError || error instanceof Collision) throw error;
       throw ioError(doing, this.where, error);
     }
+  }
+}
+
+/** In place and of one width, so that a ping works on a full disk too. */
+function writePing(fd: number): void {
+  try {
+    writeAll(fd, Buffer.from(process.hrtime.bigint().toString().padStart(24, '0')), 0);
+  } finally {
+    fs.closeSync(fd);
   }
 }
 
