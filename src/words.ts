@@ -92,7 +92,8 @@ export function holderWords(record: LockRecord | null): string {
  * messages and the history.
  */
 function commandWords([program = '', operand, ...rest]: readonly string[]): string {
-  const shown = operand === undefined || operand.startsWith('-') ? [program] : [program, operand];
+  const safe = operand !== undefined && (operand === '-c' || !operand.startsWith('-'));
+  const shown = safe ? [program, operand] : [program];
   const more = rest.length > 0 || (operand !== undefined && shown.length === 1);
   return printable(`${shown.join(' ')}${more ? ' …' : ''}`, 60);
 }

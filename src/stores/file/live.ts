@@ -156,7 +156,7 @@ export function removeLive(paths: LockPaths, run: number): void {
  * @param keep the run whose lock is being taken over
  */
 export function sweepLive(paths: LockPaths, keep: number | null): void {
-  for (const dir of [paths.dir, paths.liveDir]) {
+  for (const dir of [paths.dir, paths.liveDir, paths.historyDir]) {
     for (const name of listNames(dir)) {
       if (name.endsWith(TEMPORARY)) discardTemporary(path.join(dir, name));
     }
