@@ -23,6 +23,7 @@ const STUCK_MS = 15_000;
 const EXPECTED = [
   /^runlock: skipped, held by /,
   /^runlock: took over from run \d+: /,
+  /^runlock: \S+ is begun again, though nobody has settled /,
   /^runlock: made the state directory /,
   // The caller was killed while the command was on its way.
   /^runlock: --pid \d+: there is no such process, so it can't hold the lock$/,

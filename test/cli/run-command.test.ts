@@ -89,8 +89,10 @@ describe('Ctrl-C on a terminal', () => {
     needs(ctx, 'script');
     const box = new Sandbox();
     box.write('count.cjs', COUNT);
+    // dash would end by the INT itself, and give 130 whatever the command's code is.
     const terminal = box.start('script', ['-qec', 'runlock run node count.cjs', '/dev/null'], {
       detached: true,
+      env: { SHELL: '/bin/bash' },
     });
     await terminal.says('ready');
     terminal.child.stdin?.write('\x03');
