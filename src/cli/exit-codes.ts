@@ -8,10 +8,7 @@ export const EXIT = {
   held: 3,
   notYours: 4,
   item: 6,
-  timedOut: 124,
   runFailed: 125,
-  notExecutable: 126,
-  notFound: 127,
 } as const;
 
 /** One line each, for help and README. */

@@ -65,8 +65,8 @@ class Supervisor {
   #termination: Termination | null = null;
   #ending: Promise<TreeMember[]> | null = null;
   #saidBeatFails = false;
-  /** Who was seen of the tree; a child whose parent ends and that hides its traces is known by this alone. */
-  readonly #seen = new Map<string, ProcessRef>();
+  /** Who of the tree lived at the last look; a child whose parent ends and that hides its traces is known by this alone. */
+  #seen: readonly ProcessRef[] = [];
 
   constructor(options: Supervision) {
     this.#options = options;
@@ -89,7 +89,13 @@ class Supervisor {
         start,
       );
 
-    if (this.#options.watchdogMs !== null) await this.#options.lock.store.watch(this.#run);
+    if (this.#options.watchdogMs !== null) {
+      try {
+        await this.#options.lock.store.watch(this.#run);
+      } catch (error) {
+        return this.#neverBegan('error', 125, `the watchdog can't be set up: ${messageOf(error)}`, start);
+      }
+    }
     const command = await startCommand({
       argv: this.#options.argv,
       env: this.#environment(),
@@ -171,8 +177,8 @@ class Supervisor {
     let timer = after(pause, tick);
     let cancelled = false;
     const look = async () => {
-      for (const member of await treeOf(this.#treeRef()))
-        this.#seen.set(`${member.pid} ${member.started}`, member);
+      // A look that fails (no descriptor left for /proc) is made up for by the next.
+      this.#seen = await treeOf(this.#treeRef()).catch(() => this.#seen);
       pause = Math.min(REMEMBER_AT_LEAST_MS, pause * 2);
       if (!cancelled) timer = after(pause, tick);
     };
@@ -284,7 +290,7 @@ class Supervisor {
       livePath: tie?.path ?? '',
       liveIndex: tie?.descriptor == null ? null : liveIndex,
       command: commandPid === null ? null : { pid: commandPid, started: commandPidStarted },
-      seen: [...this.#seen.values()],
+      seen: this.#seen,
     };
   }
 }

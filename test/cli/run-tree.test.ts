@@ -91,3 +91,16 @@ test('a run past its time limit that starts itself again is told where it is, an
   run.tell('go on');
   await run.says('inner 3');
 });
+
+test('a watchdog that can not be set up starts no command, leaves the item as it was, and frees the lock', async () => {
+  const box = new Sandbox();
+  expect((await box.runlock(['run', 'true'])).code).toBe(0);
+  box.write('runs/live/2.hb/in-the-way', '');
+  const args = ['run', '--item', 'ep-1', '--watchdog', '10s', '--', 'echo', 'began'];
+  const { code, stdout, stderr } = await box.runlock(args);
+  expect([code, stdout]).toEqual([125, '']);
+  expect(stderr).toContain('2.hb');
+  const { state, marker } = await box.status();
+  expect([state, marker]).toEqual(['free', []]);
+  expect(box.history().at(-1)).toMatchObject({ event: 'ended', outcome: 'error', exitCode: 125 });
+});
