@@ -1,10 +1,10 @@
+import { type Ownership, remove, Staged } from '../../disk/files.ts';
 import { numberOf } from '../../endings.ts';
 import { endedMarks, type HistoryEvent, unknownMarks } from '../../history.ts';
 import { type MarkerEdit, unmark } from '../../marker.ts';
 import type { LockRecord } from '../../record.ts';
 import { recordIn } from '../../rules.ts';
 import type { Change, Ending, LastRun } from '../../store.ts';
-import { type Ownership, remove, Staged } from './files.ts';
 import type { Guard } from './guard.ts';
 import { collectHandedIn, keepRejected } from './handed-in.ts';
 import { appendEvent, findEnd } from './history-file.ts';

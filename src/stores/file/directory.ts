@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
+import { isDirectory, makeDirectory, ownershipOf } from '../../disk/files.ts';
 import { ioError, RunlockError, systemCode } from '../../errors.ts';
-import { isDirectory, makeDirectory, ownershipOf } from './files.ts';
 import { type LockPaths, lockDirectory } from './paths.ts';
 
 /**

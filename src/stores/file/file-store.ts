@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import type { Clock } from '../../clock.ts';
+import { openOrCreate, openPlain, ownershipOf, readAll, writeAll } from '../../disk/files.ts';
 import { ioError, RunlockError } from '../../errors.ts';
 import type { HistoryEvent } from '../../history.ts';
 import type { LockRecord } from '../../record.ts';
@@ -8,7 +9,6 @@ import { recordIn } from '../../rules.ts';
 import type { Committed, LastRun, Sighting, Step, Store, Tie } from '../../store.ts';
 import { Collision, commit, completeEnd, type Place } from './commit.ts';
 import { isThere, makeLockDirectory, refuseSharedMount } from './directory.ts';
-import { openOrCreate, openPlain, ownershipOf, readAll, writeAll } from './files.ts';
 import { Guard, readLast } from './guard.ts';
 import { keepRejected } from './handed-in.ts';
 import { appendEvent, readEvents } from './history-file.ts';

@@ -1,9 +1,9 @@
 import fs from 'node:fs';
 import type { Clock } from '../../clock.ts';
+import { isSameFile, type Ownership, openOrCreate, openPlain, readAll, writeAll } from '../../disk/files.ts';
+import { tryLock } from '../../disk/kernel-lock.ts';
 import { ioError, RunlockError } from '../../errors.ts';
 import type { LastRun } from '../../store.ts';
-import { isSameFile, type Ownership, openOrCreate, openPlain, readAll, writeAll } from './files.ts';
-import { tryLock } from './kernel-lock.ts';
 
 /** How long a contender waits for the guard, ms. It is held for milliseconds; who stops inside must not hang others. */
 const DEADLINE_MS = 5_000;

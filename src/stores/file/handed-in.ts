@@ -1,10 +1,10 @@
 import fs from 'node:fs';
 import path from 'node:path';
+import { type Ownership, openPlain, readAll, Staged } from '../../disk/files.ts';
 import { RunlockError } from '../../errors.ts';
 import { recordIn } from '../../rules.ts';
 import type { HandedInResult } from '../../store.ts';
 import { decodeText } from '../../text.ts';
-import { type Ownership, openPlain, readAll, Staged } from './files.ts';
 import { readCopy } from './live.ts';
 import { type LockPaths, livePath, resultPath } from './paths.ts';
 

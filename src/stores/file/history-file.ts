@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import path from 'node:path';
+import { type Ownership, openOrCreate, openPlain, readAll, syncDirectory } from '../../disk/files.ts';
 import { ioError, RunlockError } from '../../errors.ts';
 import { type HistoryEvent, parseEvent } from '../../history.ts';
-import { type Ownership, openOrCreate, openPlain, readAll, syncDirectory } from './files.ts';
 import { listNames } from './live.ts';
 import type { LockPaths } from './paths.ts';
 

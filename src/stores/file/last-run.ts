@@ -1,9 +1,9 @@
 import fs from 'node:fs';
+import { openPlain, readAll } from '../../disk/files.ts';
 import type { HistoryEvent } from '../../history.ts';
 import { eventOfRecord } from '../../records.ts';
 import { recordIn } from '../../rules.ts';
 import type { LastRun } from '../../store.ts';
-import { openPlain, readAll } from './files.ts';
 import { findEnd, lastNumber, readEvents } from './history-file.ts';
 import { listNames } from './live.ts';
 import { readLockFile } from './lock-file.ts';

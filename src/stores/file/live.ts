@@ -1,8 +1,5 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { RunlockError, systemCode } from '../../errors.ts';
-import { type LockRecord, parseRecord, serializeRecord } from '../../record.ts';
-import type { LiveFile, LockSight } from '../../rules.ts';
 import {
   discardTemporary,
   type Ownership,
@@ -13,8 +10,11 @@ import {
   temporaryName,
   touch,
   writeAll,
-} from './files.ts';
-import { tryLock, unlock } from './kernel-lock.ts';
+} from '../../disk/files.ts';
+import { tryLock, unlock } from '../../disk/kernel-lock.ts';
+import { RunlockError, systemCode } from '../../errors.ts';
+import { type LockRecord, parseRecord, serializeRecord } from '../../record.ts';
+import type { LiveFile, LockSight } from '../../rules.ts';
 import { type LockPaths, livePath, pingPath, resultPath } from './paths.ts';
 
 /** More than a lock can hold, a few times over: lines are appended, and the last whole one counts. */

@@ -1,9 +1,9 @@
 import fs from 'node:fs';
+import { isSameFile, type Ownership, openPlain, readAll, remove, Staged, touch } from '../../disk/files.ts';
+import { tryLock } from '../../disk/kernel-lock.ts';
 import { systemCode } from '../../errors.ts';
 import { type LockRecord, parseRecord, serializeRecord } from '../../record.ts';
 import type { LockSight } from '../../rules.ts';
-import { isSameFile, type Ownership, openPlain, readAll, remove, Staged, touch } from './files.ts';
-import { tryLock } from './kernel-lock.ts';
 
 /** Far more than a lock needs; anything larger is no lock. */
 const MAX_BYTES = 256 * 1024;

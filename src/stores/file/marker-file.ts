@@ -1,8 +1,8 @@
 import fs from 'node:fs';
+import { type Ownership, openPlain, readAll, Staged } from '../../disk/files.ts';
 import { systemCode } from '../../errors.ts';
 import { markerOf } from '../../history.ts';
 import { type MarkerEdit, type MarkerSight, parseMarker, serializeMarker } from '../../marker.ts';
-import { type Ownership, openPlain, readAll, Staged } from './files.ts';
 import { readEvents } from './history-file.ts';
 import type { LockPaths } from './paths.ts';
 

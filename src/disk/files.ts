@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { ioError, RunlockError, systemCode } from '../../errors.ts';
+import { ioError, RunlockError, systemCode } from '../errors.ts';
 
 const { O_RDONLY, O_RDWR, O_WRONLY, O_APPEND, O_CREAT, O_EXCL } = fs.constants;
 // Windows has neither; a link is looked for there before the file is opened.

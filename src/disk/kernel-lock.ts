@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { RunlockError, systemCode } from '../../errors.ts';
+import { RunlockError, systemCode } from '../errors.ts';
 
 /** What fs-native-extensions' compiled part offers of what is used here. */
 interface Addon {
