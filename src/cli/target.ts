@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { systemClock } from '../clock.ts';
-import { type Config, findConfig, type LockSettings, loadConfig } from '../config.ts';
+import { type Config, findConfig, type LockSettings, loadConfig } from '../config/config.ts';
 import { ioError, RunlockError } from '../errors.ts';
 import { systemWitness } from '../evidence/witness.ts';
 import { Lock } from '../lock.ts';

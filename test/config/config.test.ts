@@ -12,9 +12,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { findConfig, loadConfig } from '../src/config.ts';
-import { RunlockError } from '../src/errors.ts';
-import { parseLockName } from '../src/names.ts';
+import { findConfig, loadConfig } from '../../src/config.ts';
+import { RunlockError } from '../../src/errors.ts';
+import { parseLockName } from '../../src/names.ts';
 
 const root = mkdtempSync(join(realpathSync(tmpdir()), 'runlock-config-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

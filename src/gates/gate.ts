@@ -1,0 +1,21 @@
+/** What a gate answers. */
+export interface GateAnswer {
+  /** As it was asked: `quota:juejin`. */
+  readonly gate: string;
+  readonly open: boolean;
+  /** The exit code that a closed gate gives; 1 where the answer can't be had, 0 if it is open. */
+  readonly code: 0 | 1 | 5 | 6 | 7 | 9;
+  /** Why, for people; null where an open gate has nothing to say. */
+  readonly reason: string | null;
+  /** A quota's figures. */
+  readonly count?: number;
+  readonly limit?: number;
+  readonly sources?: readonly SourceCount[];
+}
+
+/** What one source of a quota has counted. */
+export interface SourceCount {
+  /** As the configuration names it: the file's pattern, or `history`. */
+  readonly source: string;
+  readonly count: number;
+}
