@@ -10,7 +10,12 @@ import { build } from 'esbuild';
 const ROOT = path.dirname(import.meta.dirname);
 const { version } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
 
-/** Bundles the command into `outfile`; tests add plugins that break a guard on purpose. */
+/**
+ * Bundles the command into `outfile`; tests add plugins that break a guard on purpose.
+ *
+ * @param {string} outfile
+ * @param {import('esbuild').Plugin[]} plugins
+ */
 export async function buildCommand(outfile, plugins = []) {
   await build({
     absWorkingDir: ROOT,

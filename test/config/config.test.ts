@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { findConfig, loadConfig } from '../../src/config.ts';
+import { findConfig, loadConfig } from '../../src/config/config.ts';
 import { RunlockError } from '../../src/errors.ts';
 import { parseLockName } from '../../src/names.ts';
 
