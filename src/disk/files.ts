@@ -69,6 +69,9 @@ function create(file: string, access: 'write' | 'append', ownership: Ownership):
     }
   } catch (error) {
     if (systemCode(error) === 'EEXIST') return null;
+    // Whoever has the guard sweeps temporary files, and could not know that this one is in use.
+    const swept = error instanceof Error && 'syscall' in error && error.syscall === 'link';
+    if (systemCode(error) === 'ENOENT' && swept) return null;
     throw refused('create', file, error);
   }
 }

@@ -47,6 +47,13 @@ export class Sandbox {
     });
   }
 
+  /** Another sandbox in which the same stands, heartbeats and all; processes stay with this one. */
+  copy(): Sandbox {
+    const box = new Sandbox();
+    fs.cpSync(this.dir, box.dir, { recursive: true, preserveTimestamps: true, verbatimSymlinks: true });
+    return box;
+  }
+
   /** A path in the state directory. */
   file(...names: string[]): string {
     return path.join(this.runs, ...names);

@@ -5,37 +5,62 @@ import { BINARY } from '../cli/harness.ts';
 
 const HOOK = path.resolve(import.meta.dirname, 'hook.cjs');
 
-/** What to do to a command, and at which of its calls on the state directory. */
+/** What to do to a command, and at which of its calls on the files of the sandbox. */
 export interface Fault {
   readonly kind: 'kill' | 'ENOSPC' | 'EIO' | 'EACCES';
+  readonly calls: 'changes' | 'looks';
   /** From 1; 0 does nothing. */
   readonly at: number;
 }
 
-/** Runs the built command with a fault, and tells which calls it made on the state directory. */
+/** A call on the sandbox's files, with what is needed to do it again. */
+export interface Call {
+  readonly call: string;
+  /** Relative to the sandbox. */
+  readonly file: string;
+  /** Tells descriptors apart: the how-manieth open of the process it came from, or would be. */
+  readonly opening: number;
+  readonly to?: string;
+  readonly bytes?: string;
+  readonly position?: number | null;
+  readonly length?: number;
+  readonly truncates?: boolean;
+}
+
+/** What a scenario runs, and whether the command under test is run by another one. */
+export interface CommandLine {
+  readonly args: readonly string[];
+  readonly input?: string;
+  /** Arguments of a `run` inside which it is started. */
+  readonly inside?: readonly string[];
+}
+
+/** Runs the built command with a fault, and tells which calls it made. */
 export async function runWithFault(
   box: Sandbox,
-  args: readonly string[],
+  { args, input, inside }: CommandLine,
   fault: Fault,
-  options: Options = {},
-): Promise<Result & { calls: string[] }> {
-  const log = path.join(box.dir, 'calls');
-  fs.rmSync(log, { force: true });
-  const result = await box.exec(process.execPath, ['--require', HOOK, BINARY, ...args], {
-    ...options,
-    env: {
-      ...options.env,
-      FAULT_DIR: box.runs,
-      FAULT_AT: String(fault.at),
-      FAULT_KIND: fault.kind,
-      FAULT_LOG: log,
-    },
-  });
+  binary = BINARY,
+): Promise<Result & { calls: Call[] }> {
+  const log = path.join(path.dirname(box.dir), `${path.basename(box.dir)}-calls`);
+  const env = {
+    FAULT_DIR: box.dir,
+    FAULT_CALLS: fault.calls,
+    FAULT_AT: String(fault.at),
+    FAULT_KIND: fault.kind,
+    FAULT_LOG: log,
+  };
+  const hooked = ['--require', HOOK, binary, ...args];
+  const options: Options = { env, ...(input === undefined ? {} : { input }) };
+  const line = inside === undefined ? hooked : [binary, ...inside, '--', process.execPath, ...hooked];
+  const result = await box.exec(process.execPath, line, options);
   const calls = fs.existsSync(log)
     ? fs
         .readFileSync(log, 'utf8')
         .split('\n')
-        .filter((line) => line !== '')
+        .filter((text) => text !== '')
+        .map((text) => JSON.parse(text) as Call)
     : [];
+  fs.rmSync(log, { force: true });
   return { ...result, calls };
 }

@@ -1,26 +1,27 @@
 import { describe, expect, test } from 'vitest';
-import { Sandbox } from '../cli/harness.ts';
-import { runWithFault } from './command.ts';
-import { nextGoesOn, SCENARIOS, startHolder } from './scenarios.ts';
+import { nextGoesOn } from './afterwards.ts';
+import { atEveryCall } from './every-call.ts';
+import { SCENARIOS } from './scenarios.ts';
 
-describe('SIGKILL at any call on the state directory leaves a state from which the next command goes on', () => {
+describe('SIGKILL at any call on the state directory or the ledger leaves a state from which the next command goes on', () => {
   for (const scenario of SCENARIOS) {
     test(scenario.name, async () => {
-      const wrong: string[] = [];
-      let at = 1;
-      for (; ; at += 1) {
-        const box = new Sandbox();
-        const holder = startHolder(box);
-        await scenario.prepare(box, holder);
-        const options = scenario.input === undefined ? {} : { input: scenario.input };
-        const killed = await runWithFault(box, scenario.args(holder), { kind: 'kill', at }, options);
-        if (killed.signal !== 'SIGKILL') break;
-        const found = await nextGoesOn(box, holder);
-        wrong.push(...found.map((what) => `killed at call ${at}: ${what}`));
-      }
-      // All its changes were gone through; a command that made none would prove nothing.
-      expect(at).toBeGreaterThan(1);
+      const { calls, wrong } = await atEveryCall(
+        scenario,
+        { kind: 'kill', calls: 'changes' },
+        async ({ box, result }) => {
+          // Inside a `run` it is that one's command which is killed.
+          const killed =
+            result.signal === 'SIGKILL' || (scenario.inside !== undefined && result.code === 137);
+          return [
+            ...(killed ? [] : [`it was not killed but ended with ${result.code}`]),
+            ...(await nextGoesOn(box.runs)),
+          ];
+        },
+      );
       expect(wrong).toEqual([]);
+      // A command that made no change would prove nothing.
+      expect(calls.length).toBeGreaterThan(0);
     });
   }
 });

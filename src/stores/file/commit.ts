@@ -253,7 +253,9 @@ function late(place: Place, run: number, record: string, event: HistoryEvent): v
  */
 export function completeEnd(place: Place, last: LastRun | null): number | null {
   const current = readLockFile(place.paths.lock);
-  const run = current === null ? (last !== null && !last.ended ? last.run : null) : runIn(current);
+  const given = last !== null && !last.ended ? last.run : null;
+  // After a power cut the content of lock.json may be lost, and the end of its run be told by the record.
+  const run = (current === null ? null : runIn(current)) ?? given;
   if (run === null) return null;
   const end = last?.run === run && last.ended ? findEnd(place.paths, run) : endOf(place.paths, run);
   if (end === null && !(last?.run === run && last.ended)) return null;

@@ -1,0 +1,129 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { systemClock } from '../../src/clock.ts';
+import { systemWitness } from '../../src/evidence/witness.ts';
+import { Lock, type Witness } from '../../src/lock.ts';
+import { FileStore } from '../../src/stores/file/file-store.ts';
+import { candidate, claimOf } from '../stores/fakes.ts';
+
+const HOLD_MS = 45 * 60_000;
+const NEXT = { pid: 999_999_999, started: null };
+const NEXT_TOKEN = 'token-of-the-next';
+
+/**
+ * What every fault must leave behind in a state directory: a state from which the next one goes on, and files that
+ * tell one story.
+ *
+ * @returns what is wrong
+ */
+export async function nextGoesOn(
+  dir: string,
+  { witness, now }: { witness: Witness; now: () => number } = {
+    witness: systemWitness,
+    now: systemClock.now,
+  },
+): Promise<string[]> {
+  try {
+    return [...(await takesAndFinishes(dir, { witness, now })), ...tellsOneStory(dir)];
+  } catch (error) {
+    return [`afterwards: ${error}`];
+  }
+}
+
+async function takesAndFinishes(
+  dir: string,
+  { witness, now }: { witness: Witness; now: () => number },
+): Promise<string[]> {
+  const clock = { ...systemClock, now };
+  const store = new FileStore({ base: dir, folder: null, clock, singleMachine: true, notice: () => {} });
+  const lock = new Lock(store, witness, clock);
+  await lock.look();
+  const { torn } = await store.events();
+  const wrong = torn > 0 ? [`${torn} torn lines in the history`] : [];
+
+  // Whoever has it has not beaten for too long.
+  const file = path.join(dir, 'lock.json');
+  const then = (now() - 2 * HOLD_MS) / 1000;
+  if (fs.existsSync(file)) fs.utimesSync(file, then, then);
+
+  const used = fs.existsSync(path.join(dir, 'history')) ? events(dir).flatMap(({ run }) => run ?? []) : [];
+  const wanted = candidate(NEXT, { item: 'ep-next', pid: null }, NEXT_TOKEN);
+  const acquired = await lock.acquire(wanted);
+  if (acquired.outcome !== 'acquired') return [...wrong, `the next acquire answers ${acquired.outcome}`];
+  if (acquired.run <= Math.max(0, ...used))
+    wrong.push(`run ${acquired.run} is given out after ${used.join(', ')}`);
+  const { tokenHash } = acquired.record;
+  const { outcome } = await lock.finish(claimOf(NEXT, tokenHash), null, '{"next":true}', 'finished');
+  return outcome === 'ok' ? wrong : [...wrong, `its finish answers ${outcome}`];
+}
+
+export interface Event {
+  readonly event: string;
+  readonly run?: number | null;
+  readonly item?: string | null;
+  readonly outcome?: string;
+  readonly settled?: boolean;
+}
+
+export function events(dir: string): Event[] {
+  const lines = fs
+    .readdirSync(path.join(dir, 'history'))
+    .sort()
+    .flatMap((name) => fs.readFileSync(path.join(dir, 'history', name), 'utf8').split('\n'));
+  return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Event);
+}
+
+function tellsOneStory(dir: string): string[] {
+  const all = events(dir);
+  const ends = all.filter(({ event }) => event === 'ended');
+  return [
+    ...eachEndsOnce(all, ends),
+    ...recordsAgree(dir, ends),
+    ...nothingForgotten(dir, all, ends),
+    ...nothingLeftBehind(dir),
+  ];
+}
+
+function eachEndsOnce(all: readonly Event[], ends: readonly Event[]): string[] {
+  const taken = all.filter(({ event }) => event === 'taken').map(({ run }) => run);
+  const wrong = new Set(taken).size === taken.length ? [] : [`a number was given to two runs: ${taken}`];
+  const runs = new Set(all.flatMap(({ event, run }) => (event === 'skipped' || run == null ? [] : [run])));
+  for (const run of runs) {
+    const count = ends.filter((end) => end.run === run).length;
+    if (count !== 1) wrong.push(`run ${run} has ${count} ends`);
+  }
+  return wrong;
+}
+
+function recordsAgree(dir: string, ends: readonly Event[]): string[] {
+  const names = fs.readdirSync(path.join(dir, 'records')).filter((name) => /^\d+\.json$/.test(name));
+  return names.flatMap((name) => {
+    const record = JSON.parse(fs.readFileSync(path.join(dir, 'records', name), 'utf8')) as Event;
+    const end = ends.find(({ run }) => run === record.run);
+    return end?.outcome === record.outcome
+      ? []
+      : [`record ${name} says ${record.outcome}, the history ${end?.outcome}`];
+  });
+}
+
+/** An item that was begun and not settled is in the marker. */
+function nothingForgotten(dir: string, all: readonly Event[], ends: readonly Event[]): string[] {
+  const file = path.join(dir, 'current.json');
+  const marked = fs.existsSync(file)
+    ? (JSON.parse(fs.readFileSync(file, 'utf8')) as { items: { item: string; run: number }[] }).items
+    : [];
+  const byHand = all.filter(({ event }) => event === 'settled').map(({ item }) => item);
+  return all
+    .filter(({ event, item }) => event === 'taken' && item != null && !byHand.includes(item))
+    .filter(({ run }) => ends.find((end) => end.run === run)?.settled !== true)
+    .filter(({ run, item }) => !marked.some((entry) => entry.item === item && entry.run === run))
+    .map(({ item, run }) => `item ${item} of run ${run} is forgotten`);
+}
+
+/** After the next run, no temporary, live or lock file of the killed one is left. */
+function nothingLeftBehind(dir: string): string[] {
+  const list = (name: string) => fs.readdirSync(path.join(dir, name)).map((entry) => path.join(name, entry));
+  return [...list('.'), ...list('records'), ...list('live')]
+    .filter((name) => name.endsWith('.tmp') || name === 'lock.json' || name.startsWith('live/'))
+    .map((name) => `${name} is left behind`);
+}

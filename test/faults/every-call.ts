@@ -1,0 +1,48 @@
+import os from 'node:os';
+import type { Result, Sandbox } from '../cli/harness.ts';
+import { type Call, type Fault, runWithFault } from './command.ts';
+import type { Scenario } from './scenarios.ts';
+
+/** A command that met a fault, and where it stands. */
+export interface Met {
+  readonly box: Sandbox;
+  readonly result: Result;
+}
+
+/**
+ * Goes through a scenario's calls one after another, each time from the same state, and lets the fault happen at
+ * that call.
+ *
+ * @param inspect says what is wrong afterwards
+ * @returns how many calls there are, and all that was wrong
+ */
+export async function atEveryCall(
+  scenario: Scenario,
+  fault: Omit<Fault, 'at'>,
+  inspect: (met: Met) => Promise<string[]>,
+): Promise<{ calls: readonly Call[]; wrong: string[] }> {
+  const start = await scenario.prepare();
+  const { calls, code } = await runWithFault(start.copy(), scenario, { ...fault, at: 0 });
+  const wrong = code === scenario.code ? [] : [`without a fault it answers ${code}`];
+  const places = calls.flatMap(({ call }, index) => (canFail(call, fault.kind) ? [index + 1] : []));
+  const next = async (): Promise<void> => {
+    for (let at = places.shift(); at !== undefined; at = places.shift()) {
+      const box = start.copy();
+      const result = await runWithFault(box, scenario, { ...fault, at });
+      const call = calls[at - 1];
+      const found = await inspect({ box, result });
+      wrong.push(
+        ...found.map((what) => `${fault.kind} at call ${at} (${call?.call} ${call?.file}): ${what}`),
+      );
+    }
+  };
+  await Promise.all(os.cpus().map(next));
+  return { calls, wrong };
+}
+
+/** Room is asked for by what makes or lengthens something, permission by what goes by a path; a disk can break anywhere. */
+function canFail(call: string, kind: Fault['kind']): boolean {
+  if (kind === 'ENOSPC') return ['open', 'write', 'fsync', 'link', 'rename', 'mkdir'].includes(call);
+  if (kind === 'EACCES') return !['write', 'fsync', 'ftruncate', 'read', 'fstat'].includes(call);
+  return true;
+}

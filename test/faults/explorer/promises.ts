@@ -1,0 +1,99 @@
+import { aftermath } from './aftermath.ts';
+import type { OpResult } from './channel.ts';
+import type { Scenario } from './scenarios.ts';
+
+/** Watches one execution and says which promise it breaks. */
+export class Promises {
+  /** In words; null as long as all are kept. */
+  broken: string | null = null;
+  readonly #scenario: Scenario;
+  /** Who was told that it has the lock, and not yet that it has not; with its run. */
+  readonly #holders = new Map<number, number>();
+  readonly #finished = new Map<number, number>();
+  #highest = 0;
+
+  constructor(scenario: Scenario) {
+    this.#scenario = scenario;
+  }
+
+  get key(): string {
+    return `${[...this.#holders]} ${[...this.#finished]} ${this.#highest}`;
+  }
+
+  see(actor: number, op: string, { outcome, run, error }: OpResult): void {
+    if (error !== undefined && !this.#mayFail(error)) this.#break(`${op} of ${actor} fails: ${error}`);
+    switch (op) {
+      case 'acquire':
+      case 'run':
+        if (outcome === 'acquired') this.#acquired(actor, run ?? 0);
+        return;
+      case 'hb':
+      case 'beatRun':
+        if (outcome === 'ok') this.#kept(actor, op, run ?? 0);
+        else if (outcome !== 'skipped') this.#lost(actor, op, outcome);
+        return;
+      case 'steal':
+        return;
+      case 'finish':
+      case 'endRun':
+        if (outcome === 'ok' || outcome === 'finished') this.#finished.set(run ?? 0, actor);
+        else if (outcome !== 'skipped') this.#lost(actor, op, outcome);
+        this.#holders.delete(actor);
+        return;
+      case 'release':
+        if (outcome !== 'ok' && outcome !== 'skipped') this.#lost(actor, op, outcome);
+        this.#holders.delete(actor);
+        return;
+      default:
+        throw new Error(`what does ${op} promise?`);
+    }
+  }
+
+  /** Its process has ended. */
+  ended(actor: number): void {
+    this.#holders.delete(actor);
+  }
+
+  /** Who does not beat in time may lose the lock, and has to ask before it goes on. */
+  holdPassed(): void {
+    this.#holders.clear();
+  }
+
+  /** When everyone has ended: the next one gets in, and nothing was lost on the way. */
+  async atTheEnd(dir: string): Promise<void> {
+    const wrong = await aftermath(dir, this.#finished);
+    if (wrong !== null) this.#break(wrong);
+  }
+
+  #acquired(actor: number, run: number): void {
+    const [other] = this.#holders;
+    if (other !== undefined)
+      this.#break(`${actor} gets the lock as run ${run} while ${other[0]} has it as run ${other[1]}`);
+    if (run <= this.#highest) this.#break(`run ${run} is given out after run ${this.#highest}`);
+    this.#highest = Math.max(this.#highest, run);
+    this.#holders.set(actor, run);
+  }
+
+  #kept(actor: number, op: string, run: number): void {
+    const other = [...this.#holders].find(([holder]) => holder !== actor);
+    if (other !== undefined)
+      this.#break(`${op} of ${actor} answers ok, while ${other[0]} has the lock as run ${other[1]}`);
+    this.#holders.set(actor, run);
+  }
+
+  /** Nobody is told that its lock is lost while no one else could have taken it. */
+  #lost(actor: number, op: string, outcome: string): void {
+    if (this.#scenario.holds === 0 && this.#scenario.removals === 0)
+      this.#break(`${op} of ${actor} answers ${outcome}, though nobody may take the lock from it`);
+    this.#holders.delete(actor);
+  }
+
+  /** A guard that a stopped process has, or files that vanish in mid-change, are errors, and errors only. */
+  #mayFail(error: string): boolean {
+    return this.#scenario.removals > 0 || /kept by another process/.test(error);
+  }
+
+  #break(what: string): void {
+    this.broken ??= what;
+  }
+}
