@@ -114,6 +114,8 @@ export class FileStore implements Store {
   /** One try under the guard. Null: the guard was removed meanwhile, try again. */
   #change<T>(place: Place, decide: (seen: Sighting) => Step<T>): Committed<T> | null {
     const { guard } = place;
+    // Once more: whoever has waited for the guard has not looked for a while.
+    refuseStrangeFolders(this.#base, this.#folder, this.#paths);
     let last = guard.read() ?? findLastRun(this.#paths);
     if (completeEnd(place, last) !== null) last = guard.read() ?? findLastRun(this.#paths);
 
