@@ -2,12 +2,12 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { BINARY, Sandbox } from './harness.ts';
-import { lines } from './jobs.ts';
+import { lines, needsRoot } from './jobs.ts';
 import { allOf, states } from './processes.ts';
 
 // Where a command is started, how long a path is, and how a name is spelt.
 
-test.each([undefined, '', '/nonexistent', 'relative'])('HOME is %j: a lock needs none', async (HOME) => {
+test.each([undefined, '', '/nonexistent', '.'])('HOME is %j: a lock needs none', async (HOME) => {
   const box = new Sandbox();
   const env = { HOME };
   expect((await box.runlock(['run', 'echo', 'began'], { env })).stdout).toBe('began\n');
@@ -15,6 +15,15 @@ test.each([undefined, '', '/nonexistent', 'relative'])('HOME is %j: a lock needs
   // Nor does its absence make a root directory a place for state.
   const { code, stdout } = await box.runlock(['run', 'echo', 'began'], { env, cwd: '/' });
   expect([code, stdout]).toEqual([125, '']);
+});
+
+test('a user whom the system does not know needs no home either', async (ctx) => {
+  needsRoot(ctx);
+  const box = new Sandbox();
+  fs.chmodSync(box.dir, 0o777);
+  const options = { env: { HOME: undefined }, user: { uid: 54_321, gid: 54_321 } };
+  const { code, stdout, stderr } = await box.runlock(['run', 'echo', 'began'], options);
+  expect([code, stdout, stderr]).toEqual([0, 'began\n', expect.not.stringContaining('unexpected')]);
 });
 
 test('from a deleted working directory a lock at an absolute path can be used, any other is an error', async () => {
