@@ -14,6 +14,8 @@ export interface RunEnd {
   readonly reason: string | null;
   /** The outcome of the item is known, or nothing was begun. */
   readonly settled: boolean;
+  /** How long it ran by a clock that does not step; absent where only the wall clock can tell. */
+  readonly durationMs?: number;
 }
 
 /** The lock that a run took over, and why it might. */
@@ -140,6 +142,7 @@ export function endedEvent(
     item: record.item,
     job: record.job,
     startedAt: record.acquiredAt,
+    durationMs: end.durationMs ?? null,
     exitCode: end.exitCode,
     settled: end.settled,
     reason: end.reason,

@@ -30,8 +30,12 @@ export function systemCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
+/** The longest path that the system takes; a longer one must not push the reason out of the message. */
+const PATH_MAX = 4096;
+
 /** Wraps an error of the file system; `doing` completes "could not …". */
 export function ioError(doing: string, path: string, cause: unknown): RunlockError {
   const reason = cause instanceof Error ? cause.message.replace(/, \w+( '.*')?$/s, '') : String(cause);
-  return new RunlockError('io', `could not ${doing} ${path}: ${reason}`, { path, cause });
+  const shown = path.length > PATH_MAX ? `${path.slice(0, PATH_MAX)}…` : path;
+  return new RunlockError('io', `could not ${doing} ${shown}: ${reason}`, { path, cause });
 }

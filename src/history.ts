@@ -34,6 +34,8 @@ export interface EndedEvent {
   readonly item: string | null;
   readonly job: string | null;
   readonly startedAt: string | null;
+  /** By the supervisor's own clock, which does not step; null where only the times tell. */
+  readonly durationMs: number | null;
   readonly exitCode: number | null;
   /** The outcome of the item is known, or nothing of it was begun. */
   readonly settled: boolean;
@@ -151,6 +153,7 @@ const SHAPES: Readonly<Record<string, Readonly<Record<string, Fits>>>> = {
     run: isRun,
     outcome: isOneOf('finished', 'failed', 'timedOut', 'released', 'interrupted', 'lost', 'error'),
     startedAt: orNull(isTime),
+    durationMs: orNull(isNumber),
     exitCode: orNull(isNumber),
     settled: isFlag,
     reason: orNull(isText),
@@ -227,7 +230,7 @@ function ended(event: EndedEvent, row: HistoryRun | undefined): HistoryRun {
     outcome: event.outcome,
     startedAt,
     endedAt,
-    durationMs: Math.max(0, Date.parse(endedAt) - Date.parse(startedAt)),
+    durationMs: Math.max(0, event.durationMs ?? Date.parse(endedAt) - Date.parse(startedAt)),
     exitCode: event.exitCode ?? null,
     reason: event.reason ?? null,
   };

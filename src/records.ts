@@ -9,6 +9,7 @@ export interface RunSummary {
   readonly outcome: EndOutcome;
   readonly startedAt: string | null;
   readonly endedAt: string;
+  readonly durationMs: number | null;
   readonly exitCode: number | null;
   readonly settled: boolean;
   readonly reason: string | null;
@@ -35,6 +36,7 @@ export function summaryOf(event: EndedEvent, lost = false): RunSummary {
     outcome: event.outcome,
     startedAt: event.startedAt,
     endedAt: event.at,
+    durationMs: event.durationMs,
     exitCode: event.exitCode,
     settled: event.settled,
     reason: event.reason,
@@ -68,6 +70,7 @@ export function eventOfRecord(text: string): EndedEvent | null {
     item: record.item ?? null,
     job: record.job ?? null,
     startedAt: record.startedAt ?? null,
+    durationMs: record.durationMs ?? null,
     exitCode: record.exitCode ?? null,
     settled: record.settled === true,
     reason: record.reason ?? null,

@@ -98,7 +98,8 @@ function unknownLeadingOption(word: string, name: string): RunlockError {
 /** One clear line, never a stack trace. */
 function report(error: unknown, argv: readonly string[]): number {
   const known = error instanceof RunlockError ? error : unexpected(error);
-  say(`runlock: ${printable(known.message, 2000)}`);
+  // Room for the longest path and the reason behind it.
+  say(`runlock: ${printable(known.message, 6000)}`);
   const verb = verbOrNull(argv);
   const code = verb === 'run' ? EXIT.runFailed : exitCodeOf(known);
   if (wantsJson(argv)) {

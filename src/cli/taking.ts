@@ -35,10 +35,10 @@ export async function readWaiting(
   };
 }
 
-/** Rewrites the last line of the terminal. */
+/** Rewrites the last line of the terminal; one that does not know its width says 0. */
 function showLine(text: string): void {
   try {
-    fs.writeSync(2, `\r\x1b[K${printable(text, (process.stderr.columns ?? 80) - 1)}`);
+    fs.writeSync(2, `\r\x1b[K${printable(text, (process.stderr.columns || 80) - 1)}`);
   } catch {
     // A line nobody can see.
   }

@@ -132,7 +132,7 @@ function noticeWords(notice: Notice): string {
 function refuseAccident(parent: string): void {
   const real = realPath(parent);
   const windows = process.env.SystemRoot;
-  const places = [os.homedir(), path.parse(real).root, ...(windows === undefined ? [] : [windows])].map(
+  const places = [...homes(), path.parse(real).root, ...(windows === undefined ? [] : [windows])].map(
     realPath,
   );
   const inWindows = windows !== undefined && real.toLowerCase().startsWith(realPath(windows).toLowerCase());
@@ -141,6 +141,15 @@ function refuseAccident(parent: string): void {
     'usage',
     `no state directory is named, and ./runs is not made in ${parent}: name one (--dir or RUNLOCK_DIR), or put a runlock.json with "dir" there`,
   );
+}
+
+/** None for a user whom the system doesn't know, or whose HOME is empty or relative. */
+function homes(): string[] {
+  try {
+    return [os.homedir()].filter((home) => path.isAbsolute(home));
+  } catch {
+    return [];
+  }
 }
 
 function realPath(file: string): string {

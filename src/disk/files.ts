@@ -119,8 +119,22 @@ export function own(fd: number, ownership: Ownership): void {
   }
 }
 
-export function isDirectory(file: string): boolean {
-  return fs.statSync(file, { throwIfNoEntry: false })?.isDirectory() === true;
+/**
+ * Whether a directory is there, and not by way of a link.
+ *
+ * @throws RunlockError `corrupt` if something else has its name
+ */
+export function isOwnDirectory(dir: string): boolean {
+  const stat = fs.lstatSync(dir, { throwIfNoEntry: false });
+  if (stat === undefined || stat.isDirectory()) return stat !== undefined;
+  const what = stat.isSymbolicLink()
+    ? 'a symbolic link'
+    : stat.isFile()
+      ? 'a file'
+      : 'a device, FIFO or socket';
+  throw new RunlockError('corrupt', `${dir} must be a directory, but is ${what}: move it away`, {
+    path: dir,
+  });
 }
 
 /** Makes one directory with its parent's bits and owner; the parent must be there. */
@@ -128,7 +142,7 @@ export function makeDirectory(dir: string, ownership: Ownership): void {
   try {
     fs.mkdirSync(dir, 0o700);
   } catch (error) {
-    if (systemCode(error) === 'EEXIST' && isDirectory(dir)) return;
+    if (systemCode(error) === 'EEXIST' && isOwnDirectory(dir)) return;
     throw refused('make the directory', dir, error);
   }
   fs.chmodSync(dir, ownership.mode);

@@ -22,6 +22,8 @@ import { endTree, membersInSession, send } from './tree.ts';
 const BEAT_AT_LEAST_MS = 30_000;
 /** How often the tree is looked at while the command works, ms. */
 const REMEMBER_AT_LEAST_MS = 3_000;
+/** Differences below this between two clocks, ms, are no step. */
+const STEP_MS = 5_000;
 /** How long a tree may outlive its command before that is said, ms. */
 const SAY_AFTER_MS = 3_000;
 
@@ -65,6 +67,8 @@ class Supervisor {
   #termination: Termination | null = null;
   #ending: Promise<TreeMember[]> | null = null;
   #saidBeatFails = false;
+  /** When the time limit ends, by the monotonic clock. */
+  #limitAt: number | null = null;
   /** Who of the tree lived at the last look; a child whose parent ends and that hides its traces is known by this alone. */
   #seen: readonly ProcessRef[] = [];
 
@@ -164,6 +168,7 @@ class Supervisor {
     const beatMs = holdMs === null ? BEAT_AT_LEAST_MS : Math.max(1, Math.min(BEAT_AT_LEAST_MS, holdMs / 3));
     const timers = [every(beatMs, clock, () => this.#beat()), this.#remember()];
     if (timeoutMs !== null) {
+      this.#limitAt = clock.monotonic() + timeoutMs;
       const reason = `ran longer than its time limit of ${formatDuration(timeoutMs)}`;
       timers.push(after(timeoutMs, () => this.#terminate({ outcome: 'timedOut', exitCode: 124, reason })));
     }
@@ -197,12 +202,26 @@ class Supervisor {
     try {
       if (!(await this.#options.lock.beatRun(this.#record))) {
         this.#terminate({ outcome: 'lost', exitCode: 4, reason: 'the lock was taken over' });
+      } else {
+        await this.#moveDeadline();
       }
     } catch (error) {
       // The kernel's lock on the live file still keeps others out.
       if (!this.#saidBeatFails) this.#options.say(`the heartbeat fails: ${messageOf(error)}`);
       this.#saidBeatFails = true;
     }
+  }
+
+  /** Where the wall clock has stepped, the time limit ends at another time by it than was written down. */
+  async #moveDeadline(): Promise<void> {
+    const { lock, clock } = this.#options;
+    const { deadline: written } = this.#record;
+    if (this.#limitAt === null || written === null) return;
+    const deadline = clock.now() + this.#limitAt - clock.monotonic();
+    if (Math.abs(Date.parse(written) - deadline) < STEP_MS) return;
+    const record = { ...this.#record, deadline: new Date(deadline).toISOString() };
+    await lock.amend(record);
+    this.#record = record;
   }
 
   /** Counts time from the last change of the ping file, by our own clock: the wall clock may step. */
@@ -255,7 +274,7 @@ class Supervisor {
 
   async #finish(end: CommandEnd, durationMs: number): Promise<Supervised> {
     const { lock, say } = this.#options;
-    const runEnd = this.#judge(end);
+    const runEnd = { ...this.#judge(end), durationMs: Math.round(durationMs) };
     const exitCode = runEnd.exitCode ?? 0;
     try {
       const { ended, rejected } = await lock.endRun(this.#record, runEnd);

@@ -43,6 +43,11 @@ export function wrongClock(ctx: TestContext, by: string): NodeJS.ProcessEnv {
   return { LD_PRELOAD: FAKETIME, DONT_FAKE_MONOTONIC: '1', FAKETIME_NO_CACHE: '1', TZ: 'UTC', ...clock };
 }
 
+/** An environment whose wall clock stands still at a time (epoch ms), in a zone. */
+export function clockAt(ctx: TestContext, ms: number, zone = 'UTC'): NodeJS.ProcessEnv {
+  return { ...wrongClock(ctx, String(Math.floor(ms / 1000))), FAKETIME_FMT: '%s', TZ: zone };
+}
+
 /** What a lock of this machine says about where it was taken. */
 export function thisMachine() {
   return {

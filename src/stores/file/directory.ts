@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { isDirectory, makeDirectory, ownershipOf } from '../../disk/files.ts';
+import { isOwnDirectory, makeDirectory, ownershipOf } from '../../disk/files.ts';
 import { ioError, RunlockError, systemCode } from '../../errors.ts';
 import { type LockPaths, lockDirectory } from './paths.ts';
 
@@ -57,14 +57,26 @@ export function isThere(base: string): boolean {
 export function makeLockDirectory(base: string, folder: string | null, paths: LockPaths): boolean {
   const made = !isThere(base) && makeBase(base);
   const ownership = ownershipOf(base);
-  if (folder !== null) {
-    makeDirectory(path.dirname(lockDirectory(base, folder)), ownership);
-    makeDirectory(paths.dir, ownership);
-  }
-  for (const dir of [paths.liveDir, paths.historyDir, paths.recordsDir]) {
-    if (!isDirectory(dir)) makeDirectory(dir, ownership);
+  for (const dir of foldersOf(base, folder, paths)) {
+    if (!isOwnDirectory(dir)) makeDirectory(dir, ownership);
   }
   return made;
+}
+
+/**
+ * Through a link in place of a folder, lines would be appended, times set and old files removed in a directory of
+ * someone else's. The state directory itself may be a link: that is the user's choice.
+ *
+ * @throws RunlockError `corrupt` if a folder is there and is no directory
+ */
+export function refuseStrangeFolders(base: string, folder: string | null, paths: LockPaths): void {
+  for (const dir of foldersOf(base, folder, paths)) isOwnDirectory(dir);
+}
+
+/** What a lock's files are in, each after the one that it is in. */
+function foldersOf(base: string, folder: string | null, paths: LockPaths): string[] {
+  const named = folder === null ? [] : [path.dirname(lockDirectory(base, folder)), paths.dir];
+  return [...named, paths.liveDir, paths.historyDir, paths.recordsDir];
 }
 
 function makeBase(base: string): boolean {

@@ -1,14 +1,14 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import type { Clock } from '../../clock.ts';
-import { openOrCreate, openPlain, ownershipOf, readAll, writeAll } from '../../disk/files.ts';
+import { isOwnDirectory, openOrCreate, openPlain, ownershipOf, readAll, writeAll } from '../../disk/files.ts';
 import { ioError, RunlockError } from '../../errors.ts';
 import type { HistoryEvent } from '../../history.ts';
 import type { LockRecord } from '../../record.ts';
 import { recordIn } from '../../rules.ts';
 import type { Committed, LastRun, Sighting, Step, Store, Tie } from '../../store.ts';
 import { Collision, commit, completeEnd, type Place } from './commit.ts';
-import { isThere, makeLockDirectory, refuseSharedMount } from './directory.ts';
+import { isThere, makeLockDirectory, refuseSharedMount, refuseStrangeFolders } from './directory.ts';
 import { Guard, readLast } from './guard.ts';
 import { keepRejected } from './handed-in.ts';
 import { appendEvent, readEvents } from './history-file.ts';
@@ -71,6 +71,7 @@ export class FileStore implements Store {
   async look(): Promise<Sighting> {
     return this.#guarded('look at', () => {
       isThere(this.#base);
+      refuseStrangeFolders(this.#base, this.#folder, this.#paths);
       return this.#see(readLast(this.#paths.guard) ?? findLastRun(this.#paths), LOOK_BYTES);
     });
   }
@@ -113,6 +114,8 @@ export class FileStore implements Store {
   /** One try under the guard. Null: the guard was removed meanwhile, try again. */
   #change<T>(place: Place, decide: (seen: Sighting) => Step<T>): Committed<T> | null {
     const { guard } = place;
+    // Once more: whoever has waited for the guard has not looked for a while.
+    refuseStrangeFolders(this.#base, this.#folder, this.#paths);
     let last = guard.read() ?? findLastRun(this.#paths);
     if (completeEnd(place, last) !== null) last = guard.read() ?? findLastRun(this.#paths);
 
@@ -177,6 +180,7 @@ export class FileStore implements Store {
   async beat(run: number, tokenHash: string | null): Promise<'ok' | 'missing' | 'other'> {
     const now = this.#clock.now();
     return this.#guarded('refresh', () => {
+      refuseStrangeFolders(this.#base, this.#folder, this.#paths);
       const mine = (record: LockRecord) => record.run === run && record.tokenHash === tokenHash;
       const result = beatLockFile(this.#paths.lock, now, mine);
       // Cleaners that go by age leave these alone then.
@@ -271,5 +275,6 @@ function tieOf({ descriptor, path: file }: LiveFileHandle): Tie {
 
 /** The folders of the named locks under a state directory. */
 export function listLockFolders(base: string): string[] {
-  return listNames(path.join(base, 'locks')).sort();
+  const dir = path.join(base, 'locks');
+  return isOwnDirectory(dir) ? listNames(dir).sort() : [];
 }

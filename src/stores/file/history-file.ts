@@ -1,16 +1,16 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { type Ownership, openOrCreate, openPlain, readAll, syncDirectory } from '../../disk/files.ts';
+import { type Ownership, openOrCreate, openPlain, syncDirectory } from '../../disk/files.ts';
+import { linesBackward, linesForward } from '../../disk/lines.ts';
 import { ioError, RunlockError } from '../../errors.ts';
 import { type HistoryEvent, parseEvent } from '../../history.ts';
 import { listNames } from './live.ts';
 import type { LockPaths } from './paths.ts';
 
 const MONTH = /^\d{4}-\d{2}\.jsonl$/;
-const MAX_BYTES = 1 << 30;
 
 /**
- * Appends one line to the file of its month (UTC). A line that a power cut has torn stays as it is: a new one is
+ * Appends one line, after all that stand there. A line that a power cut has torn stays as it is: a new one is
  * begun after it.
  *
  * @throws RunlockError `io`; nothing of the line stands there then
@@ -21,7 +21,7 @@ export function appendEvent(
   ownership: Ownership,
   options: { sync: boolean },
 ): void {
-  const file = path.join(paths.historyDir, `${event.at.slice(0, 7)}.jsonl`);
+  const file = fileFor(paths, event.at);
   const fd = openOrCreate(file, 'append', ownership);
   try {
     const { size } = fs.fstatSync(fd);
@@ -44,6 +44,20 @@ export function appendEvent(
   }
 }
 
+/**
+ * The file of a time's month (UTC); or the next month's, where that is begun: the clock was set back since, and
+ * the end of a run must not stand before its beginning.
+ */
+function fileFor(paths: LockPaths, at: string): string {
+  const time = new Date(at);
+  const ahead = monthFile(paths, new Date(Date.UTC(time.getUTCFullYear(), time.getUTCMonth() + 1)));
+  return fs.existsSync(ahead) ? ahead : monthFile(paths, time);
+}
+
+function monthFile(paths: LockPaths, time: Date): string {
+  return path.join(paths.historyDir, `${time.toISOString().slice(0, 7)}.jsonl`);
+}
+
 function endsInLine(file: string, size: number): boolean {
   if (size === 0) return true;
   const fd = openPlain(file, 'read');
@@ -61,38 +75,40 @@ export function readEvents(paths: LockPaths): { events: HistoryEvent[]; torn: nu
   const events: HistoryEvent[] = [];
   let torn = 0;
   for (const name of monthNames(paths)) {
-    for (const line of readFile(path.join(paths.historyDir, name)).split('\n')) {
-      if (line === '') continue;
-      const event = parseEvent(line);
-      if (event === null) torn += 1;
-      else events.push(event);
-    }
+    withFile(path.join(paths.historyDir, name), (fd) => {
+      for (const line of linesForward(fd)) {
+        if (line === '') continue;
+        const event = line === null ? null : parseEvent(line);
+        if (event === null) torn += 1;
+        else events.push(event);
+      }
+    });
   }
   return { events, torn };
 }
 
-/** How much of a month's file is read first when looking for a run's end; most ends are near it. */
+/** How much of the end of a file tells the largest number. */
 const TAIL_BYTES = 64 * 1024;
 
 /**
- * Looks backward for the end of a run, no further than its beginning.
+ * Looks backward for the first end of a run, no further than its beginning.
  *
- * @param maxBytes how much of the newest file to read at most: a look must be quick, a change reads all it needs
+ * @param maxBytes how much to read at most: a look must be quick, a change reads all it needs
  */
 export function findEnd(
   paths: LockPaths,
   run: number,
   maxBytes = Number.POSITIVE_INFINITY,
 ): HistoryEvent | null {
+  let left = maxBytes;
   for (const name of monthNames(paths).reverse()) {
-    const file = path.join(paths.historyDir, name);
-    for (let bytes = Math.min(TAIL_BYTES, maxBytes); ; bytes = Math.min(bytes * 16, maxBytes)) {
-      const { text, whole } = readTail(file, bytes);
-      const { end, began } = searchBackward(text, run);
-      if (began || (end !== null && whole)) return end;
-      if (bytes >= maxBytes) return end;
-      if (whole) break;
-    }
+    const found = withFile(path.join(paths.historyDir, name), (fd) => {
+      const within = left;
+      left -= fs.fstatSync(fd).size;
+      return searchBackward(linesBackward(fd, within), run);
+    });
+    if (found !== null && (found.began || found.end !== null)) return found.end;
+    if (left <= 0) return null;
   }
   return null;
 }
@@ -101,19 +117,23 @@ export function findEnd(
 export function lastNumber(paths: LockPaths): number {
   const newest = monthNames(paths).at(-1);
   if (newest === undefined) return 0;
-  const { text } = readTail(path.join(paths.historyDir, newest), TAIL_BYTES);
-  const events = text.split('\n').map(parseEvent);
-  return events.reduce(
+  const events = withFile(path.join(paths.historyDir, newest), (fd) =>
+    [...linesBackward(fd, TAIL_BYTES)].map((line) => (line === null ? null : parseEvent(line))),
+  );
+  return (events ?? []).reduce(
     (most, event) => Math.max(most, (event !== null && 'run' in event && event.run) || 0),
     0,
   );
 }
 
-/** The first end of the run in the text, and whether its beginning is there, so that no earlier end can be. */
-function searchBackward(text: string, run: number): { end: HistoryEvent | null; began: boolean } {
+/** The first end of the run in the lines, and whether its beginning is there, so that no earlier end can be. */
+function searchBackward(
+  lines: Iterable<string | null>,
+  run: number,
+): { end: HistoryEvent | null; began: boolean } {
   let end: HistoryEvent | null = null;
-  for (const line of text.split('\n').reverse()) {
-    if (!line.includes(`"run":${run},`)) continue;
+  for (const line of lines) {
+    if (line?.includes(`"run":${run},`) !== true) continue;
     const event = parseEvent(line);
     if (event === null || !('run' in event) || event.run !== run) continue;
     if (event.event === 'ended' || event.event === 'skipped') end = event;
@@ -128,26 +148,14 @@ function monthNames(paths: LockPaths): string[] {
     .sort();
 }
 
-function readFile(file: string): string {
-  return readTail(file, Number.POSITIVE_INFINITY).text;
-}
-
-function readTail(file: string, maxBytes: number): { text: string; whole: boolean } {
+/** Null where there is no such file. */
+function withFile<T>(file: string, act: (fd: number) => T): T | null {
   const fd = openPlain(file, 'read');
-  if (fd === null) return { text: '', whole: true };
+  if (fd === null) return null;
   try {
-    const { size } = fs.fstatSync(fd);
-    if (size <= maxBytes) {
-      const bytes = readAll(fd, MAX_BYTES);
-      if (bytes === null)
-        throw new RunlockError('corrupt', `${file} is larger than ${MAX_BYTES} bytes: move it away`, {
-          path: file,
-        });
-      return { text: bytes.toString('utf8'), whole: true };
-    }
-    const tail = Buffer.alloc(maxBytes);
-    const count = fs.readSync(fd, tail, 0, maxBytes, size - maxBytes);
-    return { text: tail.subarray(0, count).toString('utf8'), whole: false };
+    return act(fd);
+  } catch (cause) {
+    throw ioError('read', file, cause);
   } finally {
     fs.closeSync(fd);
   }

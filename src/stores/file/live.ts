@@ -12,7 +12,7 @@ import {
   writeAll,
 } from '../../disk/files.ts';
 import { tryLock, unlock } from '../../disk/kernel-lock.ts';
-import { RunlockError, systemCode } from '../../errors.ts';
+import { ioError, RunlockError, systemCode } from '../../errors.ts';
 import { type LockRecord, parseRecord, serializeRecord } from '../../record.ts';
 import type { LiveFile, LockSight } from '../../rules.ts';
 import { type LockPaths, livePath, pingPath, resultPath } from './paths.ts';
@@ -45,11 +45,7 @@ export class LiveFileHandle {
   ): LiveFileHandle | null {
     const file = livePath(paths, run);
     const temporary = temporaryName(file);
-    const fd = fs.openSync(
-      temporary,
-      fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL,
-      0o600,
-    );
+    const fd = openNew(temporary, file);
     try {
       own(fd, ownership);
       tryLock(fd, 'exclusive', temporary);
@@ -76,6 +72,14 @@ export class LiveFileHandle {
     this.#open = false;
     unlock(this.descriptor);
     fs.closeSync(this.descriptor);
+  }
+}
+
+function openNew(temporary: string, file: string): number {
+  try {
+    return fs.openSync(temporary, fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL, 0o600);
+  } catch (cause) {
+    throw ioError('create', file, cause);
   }
 }
 
