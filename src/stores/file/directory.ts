@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { isOwnDirectory, makeDirectory, ownershipOf } from '../../disk/files.ts';
+import { isOwnDirectory, makeDirectory, ownershipOf, syncDirectory } from '../../disk/files.ts';
 import { ioError, RunlockError, systemCode } from '../../errors.ts';
 import { type LockPaths, lockDirectory } from './paths.ts';
 
@@ -58,9 +58,22 @@ export function makeLockDirectory(base: string, folder: string | null, paths: Lo
   const made = !isThere(base) && makeBase(base);
   const ownership = ownershipOf(base);
   for (const dir of foldersOf(base, folder, paths)) {
-    if (!isOwnDirectory(dir)) makeDirectory(dir, ownership);
+    if (isOwnDirectory(dir)) continue;
+    makeDirectory(dir, ownership);
+    keepName(dir);
   }
+  if (made) keepName(base);
   return made;
+}
+
+/** What is synced in a directory is lost all the same with the directory's own name. */
+function keepName(dir: string): void {
+  try {
+    syncDirectory(path.dirname(dir));
+  } catch (error) {
+    // One that may be written to but not read can't be opened for that.
+    if (systemCode(error) !== 'EACCES') throw ioError('make the directory', dir, error);
+  }
 }
 
 /**
