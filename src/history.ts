@@ -1,3 +1,4 @@
+import type { GateAnswer } from './gates/gate.ts';
 import {
   type MarkerEdit,
   type MarkerItem,
@@ -63,6 +64,8 @@ export interface SkippedEvent {
   readonly pid: number | null;
   readonly code: number;
   readonly reason: string;
+  /** What the gates had answered, where they were asked. */
+  readonly gates?: readonly GateAnswer[];
 }
 
 /** An operator has looked at an item, or dropped it. */
@@ -98,6 +101,8 @@ export interface HistoryRun {
   readonly durationMs: number | null;
   readonly exitCode: number | null;
   readonly reason: string | null;
+  /** Of a skipped run: what its gates had answered. */
+  readonly gates: readonly GateAnswer[];
 }
 
 /** Reads one line; null for a line that can't be read (torn by a crash, or not ours). */
@@ -137,6 +142,10 @@ const isOneOf =
     allowed.some((one) => one === value);
 const isObject: Fits = (value) => typeof value === 'object' && value !== null;
 
+const isGateAnswers: Fits = (value) =>
+  Array.isArray(value) &&
+  value.every((one) => isObject(one) && isText((one as GateAnswer).gate) && isFlag((one as GateAnswer).open));
+
 const WORK = { item: orNull(isText), job: orNull(isText) };
 const SHAPES: Readonly<Record<string, Readonly<Record<string, Fits>>>> = {
   taken: {
@@ -160,7 +169,14 @@ const SHAPES: Readonly<Record<string, Readonly<Record<string, Fits>>>> = {
         isObject(value) && Array.isArray((value as Former).processes) && isTime((value as Former).lastKnown),
     ),
   },
-  skipped: { ...WORK, run: orNull(isRun), pid: orNull(isNumber), code: isNumber, reason: isText },
+  skipped: {
+    ...WORK,
+    run: orNull(isRun),
+    pid: orNull(isNumber),
+    code: isNumber,
+    reason: isText,
+    gates: orNull(isGateAnswers),
+  },
   settled: { item: isText, as: orNull(isOneOf('done', 'notDone')), runs: Array.isArray },
   late: { ...WORK, run: isRun, outcome: isOneOf('finished', 'failed') },
 };
@@ -213,6 +229,7 @@ function began(event: TakenEvent): HistoryRun {
     durationMs: null,
     exitCode: null,
     reason: null,
+    gates: [],
   };
 }
 
@@ -230,6 +247,7 @@ function ended(event: EndedEvent, row: HistoryRun | undefined): HistoryRun {
     durationMs: Math.max(0, Date.parse(endedAt) - Date.parse(startedAt)),
     exitCode: event.exitCode ?? null,
     reason: event.reason ?? null,
+    gates: [],
   };
 }
 
@@ -245,6 +263,7 @@ function skipped(event: SkippedEvent): HistoryRun {
     durationMs: 0,
     exitCode: null,
     reason,
+    gates: event.gates ?? [],
   };
 }
 

@@ -1,12 +1,11 @@
 import fs from 'node:fs';
 import { formatDuration, parseDuration, systemClock } from '../clock.ts';
 import type { TookOver } from '../endings.ts';
-import type { Candidate, Look, Waiting } from '../lock.ts';
+import type { Waiting } from '../lock.ts';
 import { counts, type MarkerItem } from '../marker.ts';
 import { printable } from '../printable.ts';
 import { localTime } from '../words.ts';
 import type { Arguments } from './arguments.ts';
-import { readCandidates, startable } from './candidates.ts';
 import { heldLine } from './output.ts';
 import { isInside } from './skip.ts';
 import { isTerminal, say } from './streams.ts';
@@ -47,14 +46,6 @@ function showLine(text: string): void {
 /** Ends the line that shows what is waited for. */
 export async function clearWaiting(args: Arguments, waiting: Waiting | null): Promise<void> {
   if (waiting !== null && !args.flag('quiet') && (await isTerminal(2))) showLine('');
-}
-
-/** `--from`: the item is chosen under the lock, as `pick` would. Read before, so that a wrong file takes no lock. */
-export function readChoice(args: Arguments, target: Target): Candidate['choose'] {
-  const file = args.text('from');
-  if (file === undefined) return undefined;
-  const candidates = readCandidates(file);
-  return (look: Look) => startable(candidates, target, look)[0] ?? null;
 }
 
 /** An item that an earlier run left in an unknown state may be half done, or done. */

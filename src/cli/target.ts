@@ -20,6 +20,7 @@ export interface Target {
   /** The lock's directory, absolute: what RUNLOCK_LOCK refers to. */
   readonly dir: string;
   readonly settings: LockSettings;
+  readonly config: Config;
   readonly configPath: string | null;
 }
 
@@ -114,7 +115,7 @@ function makeTarget(place: Place, folder: string | null, name: string, settings:
     notice: (notice) => say(`runlock: ${noticeWords(notice)}`),
   });
   const lock = new Lock(store, systemWitness, systemClock);
-  return { lock, name, dir: store.where, settings, configPath: place.config.path };
+  return { lock, name, dir: store.where, settings, config: place.config, configPath: place.config.path };
 }
 
 function noticeWords(notice: Notice): string {
@@ -151,7 +152,7 @@ function realPath(file: string): string {
   }
 }
 
-function absolute(file: string): string {
+export function absolute(file: string): string {
   try {
     return path.resolve(file);
   } catch (cause) {
@@ -161,7 +162,7 @@ function absolute(file: string): string {
 }
 
 /** An empty variable counts as none. */
-function fromEnvironment(name: string): string | undefined {
+export function fromEnvironment(name: string): string | undefined {
   const value = process.env[name];
   return value === '' ? undefined : value;
 }

@@ -1,6 +1,7 @@
 import { lstatSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { ioError, systemCode } from '../errors.ts';
+import { type Gate, parseGate } from '../gates/parse.ts';
 import { type LockName, parseLockName } from '../names.ts';
 import { printable } from '../printable.ts';
 import { decodeText, findDuplicateKey } from '../text.ts';
@@ -36,6 +37,8 @@ export interface LockSettings {
   killAfterMs: number;
   /** How often the command must call `hb`, in ms; null is never. */
   watchdogMs: number | null;
+  /** The gates that are asked before a run begins, unless the command line leaves them out. */
+  gates: readonly Gate[];
 }
 
 export interface Config {
@@ -50,7 +53,7 @@ export interface Config {
   settingsFor(name: LockName): LockSettings;
 }
 
-const FILE_NAME = 'runlock.json';
+export const FILE_NAME = 'runlock.json';
 const DEFAULT_DIR = 'runs';
 
 const DEFAULT_HOLD_MS = 45 * 60_000;
@@ -65,6 +68,7 @@ const LOCK_KEYS = {
   timeout: duration(),
   killAfter: duration({ zero: true }),
   watchdog: duration(),
+  gates: readGates,
 } satisfies Readers;
 
 /** All keys of the file: a new one is one more line here. */
@@ -128,9 +132,24 @@ function makeConfig(path: string | null, top: ReadBy<typeof TOP_KEYS>): Config {
         timeoutMs: own.timeout ?? null,
         killAfterMs: own.killAfter ?? DEFAULT_KILL_AFTER_MS,
         watchdogMs: own.watchdog ?? null,
+        gates: own.gates ?? [],
       };
     },
   };
+}
+
+/** Whether there are such quotas and ledgers is checked when the whole file is read. */
+function readGates(value: unknown, at: Place): readonly Gate[] {
+  if (!Array.isArray(value)) throw wrong(at, 'an array of gates', describe(value));
+  return value.map((entry, index) => {
+    const place = inside(at, String(index));
+    const text = readText(entry, place);
+    return asConfigError(
+      place,
+      () => parseGate(text, dirname(at.file)),
+      () => `${where(place)}: `,
+    );
+  });
 }
 
 /** By the lock's key, since its name has many spellings. */

@@ -269,6 +269,16 @@ function tieOf({ descriptor, path: file }: LiveFileHandle): Tie {
   return { descriptor, path: file, resultPath: resultPath(file) };
 }
 
+/**
+ * Makes the state directory with the folders of its default lock, where they are missing.
+ *
+ * @returns whether the directory itself was made
+ * @throws RunlockError `io`
+ */
+export function makeStateDirectory(base: string): boolean {
+  return makeLockDirectory(base, null, pathsOf(base));
+}
+
 /** The folders of the named locks under a state directory. */
 export function listLockFolders(base: string): string[] {
   return listNames(path.join(base, 'locks')).sort();
