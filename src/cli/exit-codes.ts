@@ -8,6 +8,7 @@ export const EXIT = {
   held: 3,
   notYours: 4,
   item: 6,
+  ledger: 7,
   runFailed: 125,
 } as const;
 
@@ -18,7 +19,11 @@ export const EXIT_MEANINGS: readonly (readonly [code: string, meaning: string])[
   ['2', 'the command line, the configuration or an input file is wrong (`run`: 125)'],
   ['3', 'held by another run'],
   ['4', 'not yours, or no longer yours'],
-  ['6', 'item in progress or in an unknown state: nothing to pick, nothing to settle'],
+  [
+    '6',
+    'item in progress or in an unknown state: nothing to pick, nothing to settle; `ledger has`: not there',
+  ],
+  ['7', 'the ledger has it already: `ledger add` refused'],
   ['124', '`run`: the time limit or the watchdog ended the command'],
   ['125', '`run`: runlock itself failed or was misused'],
   ['126', '`run`: the command is not executable'],
