@@ -22,8 +22,11 @@ export const EXIT_MEANINGS: readonly (readonly [code: string, meaning: string])[
   ['3', 'held by another run'],
   ['4', 'not yours, or no longer yours'],
   ['5', 'gate: quota reached'],
-  ['6', 'gate: item in progress or in an unknown state; nothing to pick, nothing to settle'],
-  ['7', 'gate: the ledger has it already'],
+  [
+    '6',
+    'gate: item in progress or in an unknown state; nothing to pick, nothing to settle; `ledger has`: not there',
+  ],
+  ['7', 'gate: the ledger has it already; `ledger add` refused'],
   ['9', 'gate: the output file is in use by another process'],
   ['124', '`run`: the time limit or the watchdog ended the command'],
   ['125', '`run`: runlock itself failed or was misused'],

@@ -208,6 +208,27 @@ export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
     codes: ['0', '1', '2', '5', '6', '9'],
     load: () => import('./commands/pick.ts'),
   },
+  ledger: {
+    summary: 'a JSON object on disk that several jobs add to: adds a key, or tells what is there',
+    operands: 'add LEDGER KEY [ENTRY.json | -] | has LEDGER KEY | list LEDGER',
+    maxOperands: 4,
+    options: {
+      create: { describe: 'add: make the file, or the place in it, if there is none' },
+      stamp: { value: 'NAME', describe: 'add: refresh the time under this key of the document' },
+    },
+    examples: [
+      [
+        'runlock ledger add ledger.json#publishes ep-42 entry.json',
+        'one key more, every other byte as it was',
+      ],
+      [
+        'runlock ledger has published ep-42',
+        'published is a name from runlock.json; 0 there, 6 not there, 1 no answer',
+      ],
+    ],
+    codes: ['0', '1', '2', '6', '7'],
+    load: () => import('./commands/ledger.ts'),
+  },
   history: {
     summary: 'what ran, what was skipped and why, what was interrupted',
     operands: '',

@@ -49,6 +49,11 @@ export function findTargetToTake(args: Arguments): Target {
   return targetOf(place);
 }
 
+/** The configuration alone, for a command that is about no lock. */
+export function findSettings(args: Arguments): Config {
+  return findPlace(args).config;
+}
+
 /** Every lock under the state directory, the default one first. */
 export function findAllTargets(args: Arguments): Target[] {
   const place = findPlace(args);

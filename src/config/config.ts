@@ -6,6 +6,7 @@ import { type LockName, parseLockName } from '../names.ts';
 import { printable } from '../printable.ts';
 import { decodeText, findDuplicateKey } from '../text.ts';
 import { parse, readConfigFile } from './file.ts';
+import { type LedgerSettings, readLedgers } from './ledgers.ts';
 import {
   asConfigError,
   describe,
@@ -50,6 +51,8 @@ export interface Config {
   readonly store: string | null;
   /** The state directory may be on a network or FUSE mount, because this machine alone uses it. */
   readonly singleMachine: boolean;
+  /** By their names. */
+  readonly ledgers: ReadonlyMap<string, LedgerSettings>;
   settingsFor(name: LockName): LockSettings;
 }
 
@@ -78,6 +81,7 @@ const TOP_KEYS = {
   store: readText,
   singleMachine: readBoolean,
   ...LOCK_KEYS,
+  ledgers: readLedgers,
   locks: readLocks,
 } satisfies Readers;
 
@@ -122,6 +126,7 @@ function makeConfig(path: string | null, top: ReadBy<typeof TOP_KEYS>): Config {
     dir: path === null ? null : resolve(dirname(path), top.dir ?? DEFAULT_DIR),
     store: top.store ?? null,
     singleMachine: top.singleMachine ?? false,
+    ledgers: top.ledgers ?? new Map(),
     settingsFor(name) {
       const own = { ...top, ...top.locks?.get(name.key) };
       const freshMs = own.fresh ?? DEFAULT_FRESH_MS;
