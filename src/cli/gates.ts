@@ -1,5 +1,6 @@
-import path from 'node:path';
 import { systemClock } from '../clock.ts';
+import type { Config } from '../config/config.ts';
+import { RunlockError } from '../errors.ts';
 import { startOf } from '../evidence/process.ts';
 import {
   askGates,
@@ -11,7 +12,8 @@ import {
 } from '../gates/ask.ts';
 import type { GateAnswer } from '../gates/gate.ts';
 import { removeOutput } from '../gates/output.ts';
-import { type Gate, parseGate } from '../gates/parse.ts';
+import { type Gate, type LedgerGate, type OutputGate, parseGate, requireQuota } from '../gates/parse.ts';
+import { type LedgerReference, resolveLedger } from '../ledger/reference.ts';
 import type { Ask, Closed, Look, Permission } from '../lock.ts';
 import { printable } from '../printable.ts';
 import type { Arguments } from './arguments.ts';
@@ -19,7 +21,7 @@ import { readCandidates } from './candidates.ts';
 import { EXIT } from './exit-codes.ts';
 import { holderIn } from './output.ts';
 import { say } from './streams.ts';
-import type { Target } from './target.ts';
+import { absolute, type Target } from './target.ts';
 
 /** The gates that a command asks: the configuration's first, then those of the command line; each once. */
 export function readGates(args: Arguments, target: Target): Gate[] {
@@ -29,7 +31,10 @@ export function readGates(args: Arguments, target: Target): Gate[] {
 
 /** @throws RunlockError `usage` for one that is no gate, or names no quota or ledger that there is */
 export function parseGates(texts: readonly string[], target: Target): Gate[] {
-  const gates = texts.map((text) => parseGate(text, path.resolve('.')));
+  const gates = texts.map((text) => parseGate(text, absolute('.')));
+  for (const gate of gates) {
+    if (gate.type === 'quota') requireQuota(gate, target.config);
+  }
   return once(gates);
 }
 
@@ -91,6 +96,7 @@ export async function readAsk(
   if (gates.length === 0 && from === undefined) return undefined;
   const now = systemClock.now();
   checkGates(gates, item !== null || from !== undefined, { at: now, outputPath });
+  for (const gate of gates) if (gate.type === 'ledger') ledgerOf(gate, target.config);
   const candidates = from === undefined ? null : readCandidates(from);
   const asker = isHolder ? null : { pid: process.pid, started: await startOf(process.pid) };
   return {
@@ -174,12 +180,24 @@ export function sayClosed(args: Arguments, target: Target, { code, reason }: Clo
   say(`runlock: ${what}: ${reason} (${printable(target.dir, 4096)})`);
 }
 
-function outputPath(gate: Extract<Gate, { type: 'output' }>, _at: number): string {
+function outputPath(gate: OutputGate, _at: number): string {
   return gate.path;
 }
 async function countQuota(_target: Target, name: string, _at: number): Promise<QuotaFigures> {
   throw new Error(name);
 }
-async function readLedger(_t: Target, gate: Gate): Promise<(item: string) => boolean> {
-  throw new Error(gate.text);
+
+async function readLedger(target: Target, gate: LedgerGate): Promise<(item: string) => boolean> {
+  const { listKeys } = await import('../ledger/ledger.ts');
+  const keys = new Set(listKeys(ledgerOf(gate, target.config)).map((key) => key.normalize('NFC')));
+  return (item) => keys.has(item.normalize('NFC'));
+}
+
+function ledgerOf({ ledger, base, text }: LedgerGate, config: Config): LedgerReference {
+  try {
+    return resolveLedger(ledger, config, base);
+  } catch (error) {
+    if (!(error instanceof RunlockError)) throw error;
+    throw new RunlockError(error.code, `gate ${printable(text, 120)}: ${error.message}`, { cause: error });
+  }
 }

@@ -3,7 +3,7 @@ import { printable } from '../printable.ts';
 import type { GateAnswer, SourceCount } from './gate.ts';
 import { askItem, countingMarks, type Marks } from './item.ts';
 import { askOutput, refuseOwnStreams } from './output.ts';
-import { type Gate, needsItem } from './parse.ts';
+import { type Gate, type LedgerGate, needsItem, type OutputGate } from './parse.ts';
 
 /** What a quota has counted. */
 export interface QuotaFigures {
@@ -20,9 +20,9 @@ export interface Facts {
   readonly marks: () => Promise<Marks>;
   readonly countQuota: (name: string, at: number) => Promise<QuotaFigures>;
   /** Reads the ledger once, and tells of any number of items whether it has them. */
-  readonly readLedger: (gate: Extract<Gate, { type: 'ledger' }>) => Promise<(item: string) => boolean>;
+  readonly readLedger: (gate: LedgerGate) => Promise<(item: string) => boolean>;
   /** The path of an output gate on the day of `at`. */
-  readonly outputPath: (gate: Extract<Gate, { type: 'output' }>, at: number) => string;
+  readonly outputPath: (gate: OutputGate, at: number) => string;
 }
 
 /**

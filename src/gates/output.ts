@@ -3,9 +3,7 @@ import { ioError, RunlockError, systemCode } from '../errors.ts';
 import { type Opener, openersOf } from '../evidence/openers.ts';
 import { printable } from '../printable.ts';
 import type { GateAnswer } from './gate.ts';
-import type { Gate } from './parse.ts';
-
-type OutputGate = Extract<Gate, { type: 'output' }>;
+import type { OutputGate } from './parse.ts';
 
 /** libuv's way to open a file so that nobody else may have it open: Windows refuses if somebody has. */
 const UV_FS_O_EXLOCK = 0x1000_0000;

@@ -12,6 +12,10 @@ export type Gate =
   /** A relative path in `ledger` is relative to `base`. */
   | { readonly type: 'ledger'; readonly text: string; readonly ledger: string; readonly base: string };
 
+export type QuotaGate = Extract<Gate, { type: 'quota' }>;
+export type OutputGate = Extract<Gate, { type: 'output' }>;
+export type LedgerGate = Extract<Gate, { type: 'ledger' }>;
+
 const FORMS = 'quota:NAME, output:PATH, item or ledger:LEDGER';
 const TAKES = { quota: 'NAME', output: 'PATH', item: null, ledger: 'LEDGER' } as const;
 
@@ -49,6 +53,29 @@ export function parseGate(text: string, base: string): Gate {
 /** Whether the gate is about an item, so that it can't be asked without one. */
 export function needsItem(gate: Gate): boolean {
   return gate.type === 'item' || gate.type === 'ledger';
+}
+
+/**
+ * The quota that a gate names.
+ *
+ * @throws RunlockError `usage` with a guess at the one that was meant, and where it would have to be
+ */
+export function requireQuota<Q>(
+  { text, name }: QuotaGate,
+  config: { readonly quotas: ReadonlyMap<string, Q>; readonly path: string | null },
+): Q {
+  const quota = config.quotas.get(name.normalize('NFC'));
+  if (quota !== undefined) return quota;
+  const known = [...config.quotas.keys()];
+  const near = nearest(name, known);
+  const place = config.path === null ? 'there is no runlock.json' : `in ${printable(config.path, 4096)}`;
+  const expected =
+    near !== null
+      ? `a known quota, did you mean "quota:${printable(near, 100)}"?`
+      : known.length === 0
+        ? 'a quota of the configuration, which has none'
+        : `one of ${printable(known.join(', '), 200)}`;
+  throw new RunlockError('usage', `gate "${shown(text)}": expected ${expected} (${place})`);
 }
 
 function isType(type: string): type is keyof typeof TAKES {

@@ -65,6 +65,17 @@ export function listKeys({ file, place, configured }: LedgerReference): string[]
 }
 
 /**
+ * Makes an empty ledger where there is no file; what is there is left as it is.
+ *
+ * @returns whether it was made
+ * @throws RunlockError `io`, `corrupt` for a link to what is not there
+ */
+export function makeLedger(ledger: LedgerReference): boolean {
+  if (realFile(ledger.file) !== null) return false;
+  return createLedgerFile(ledger.file, Buffer.from(emptyLedger(ledger, ledger.stamp)));
+}
+
+/**
  * Adds a key to a ledger and nothing else, under a kernel lock.
  *
  * @throws RunlockError `io`, `corrupt`, `guardBusy`, `noKernelLock`; the old file stands

@@ -170,7 +170,9 @@ describe('what stands in the place of an output', () => {
     expect(fs.lstatSync(out, { throwIfNoEntry: false })).toBeUndefined();
   });
 
-  test('one that may not be removed is 1: the command does not start and the lock is free', async ({ skip }) => {
+  test('one that may not be removed is 1: the command does not start and the lock is free', async ({
+    skip,
+  }) => {
     if (!isRoot()) skip();
     fs.mkdirSync(path.join(box.dir, 'closed'));
     fs.writeFileSync(path.join(box.dir, 'closed', 'out'), 'x');
@@ -196,10 +198,7 @@ describe("a file that is runlock's own", () => {
   ])('%s: the run is misused, and the file is untouched', async (_, redirection) => {
     box.write('o', 'old');
     fs.symlinkSync('o', path.join(box.dir, 'link'));
-    const got = await box.script(
-      'sh',
-      `runlock run --gate output:o --json -- touch started ${redirection}`,
-    );
+    const got = await box.script('sh', `runlock run --gate output:o --json -- touch started ${redirection}`);
     expect(got.code).toBe(125);
     expect(fs.existsSync(path.join(box.dir, 'o'))).toBe(true);
     expect(fs.existsSync(path.join(box.dir, 'started'))).toBe(false);

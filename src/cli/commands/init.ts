@@ -2,7 +2,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { FILE_NAME, loadConfig } from '../../config/config.ts';
 import { ownershipOf, Staged } from '../../disk/files.ts';
-import { RunlockError } from '../../errors.ts';
+import { ioError, RunlockError } from '../../errors.ts';
+import { resolveLedger } from '../../ledger/reference.ts';
 import { printable } from '../../printable.ts';
 import { makeStateDirectory } from '../../stores/file/file-store.ts';
 import type { Arguments } from '../arguments.ts';
@@ -38,6 +39,11 @@ export async function main(args: Arguments): Promise<number> {
   const stateDir = config.dir ?? path.dirname(file);
   if (makeStateDirectory(stateDir)) made.push(stateDir);
 
+  const { makeLedger } = await import('../../ledger/ledger.ts');
+  for (const name of config.ledgers.keys()) {
+    const ledger = resolveLedger(name, config, stateDir);
+    if (makeLedger(ledger)) made.push(ledger.file);
+  }
   if (args.flag('json')) answerJson({ config: file, dir: stateDir, made });
   else {
     const lines = made.map((one) => `made ${printable(one, 4096)}`);
@@ -50,8 +56,13 @@ export async function main(args: Arguments): Promise<number> {
 
 /** Returns false if there is a configuration: it is left as it is. */
 function write(file: string, dir: string | null): boolean {
-  if (fs.lstatSync(file, { throwIfNoEntry: false }) !== undefined) return false;
   const folder = path.dirname(file);
+  try {
+    if (fs.lstatSync(file, { throwIfNoEntry: false }) !== undefined) return false;
+    fs.statSync(folder);
+  } catch (error) {
+    throw ioError('make the configuration', printable(file, 4096), error);
+  }
   const text = `${JSON.stringify({ dir: dirWords(folder, dir), ...BOUNDS }, null, 2)}\n`;
   return Staged.write(file, text, ownershipOf(folder), { sync: true }).createFile({ sync: true });
 }
