@@ -5,6 +5,7 @@ import { type LockName, parseLockName } from '../names.ts';
 import { printable } from '../printable.ts';
 import { decodeText, findDuplicateKey } from '../text.ts';
 import { parse, readConfigFile } from './file.ts';
+import { type Quota, readQuotas } from './quotas.ts';
 import {
   asConfigError,
   describe,
@@ -47,6 +48,8 @@ export interface Config {
   readonly store: string | null;
   /** The state directory may be on a network or FUSE mount, because this machine alone uses it. */
   readonly singleMachine: boolean;
+  /** By name, in its composed Unicode form (NFC). */
+  readonly quotas: ReadonlyMap<string, Quota>;
   settingsFor(name: LockName): LockSettings;
 }
 
@@ -74,6 +77,7 @@ const TOP_KEYS = {
   store: readText,
   singleMachine: readBoolean,
   ...LOCK_KEYS,
+  quotas: readQuotas,
   locks: readLocks,
 } satisfies Readers;
 
@@ -118,6 +122,7 @@ function makeConfig(path: string | null, top: ReadBy<typeof TOP_KEYS>): Config {
     dir: path === null ? null : resolve(dirname(path), top.dir ?? DEFAULT_DIR),
     store: top.store ?? null,
     singleMachine: top.singleMachine ?? false,
+    quotas: top.quotas ?? new Map(),
     settingsFor(name) {
       const own = { ...top, ...top.locks?.get(name.key) };
       const freshMs = own.fresh ?? DEFAULT_FRESH_MS;
