@@ -88,6 +88,14 @@ export interface LateEvent {
 
 export type HistoryEvent = TakenEvent | EndedEvent | SkippedEvent | SettledEvent | LateEvent;
 
+/** A line of the history that can't be read: torn by a crash, or not ours. */
+export interface TornLine {
+  readonly text: string;
+  /** When the last event before it was written that can be read, and the next one behind it; null if there is none. */
+  readonly after: string | null;
+  readonly before: string | null;
+}
+
 export type Outcome = EndOutcome | 'skipped' | 'running';
 
 /** One line of `runlock history`. */

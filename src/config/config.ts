@@ -7,6 +7,7 @@ import { printable } from '../printable.ts';
 import { decodeText, findDuplicateKey } from '../text.ts';
 import { parse, readConfigFile } from './file.ts';
 import { type LedgerSettings, readLedgers } from './ledgers.ts';
+import { type Quota, readQuotas } from './quotas.ts';
 import {
   asConfigError,
   describe,
@@ -53,6 +54,8 @@ export interface Config {
   readonly singleMachine: boolean;
   /** By their names. */
   readonly ledgers: ReadonlyMap<string, LedgerSettings>;
+  /** By name, in its composed Unicode form (NFC). */
+  readonly quotas: ReadonlyMap<string, Quota>;
   settingsFor(name: LockName): LockSettings;
 }
 
@@ -82,6 +85,7 @@ const TOP_KEYS = {
   singleMachine: readBoolean,
   ...LOCK_KEYS,
   ledgers: readLedgers,
+  quotas: readQuotas,
   locks: readLocks,
 } satisfies Readers;
 
@@ -127,6 +131,7 @@ function makeConfig(path: string | null, top: ReadBy<typeof TOP_KEYS>): Config {
     store: top.store ?? null,
     singleMachine: top.singleMachine ?? false,
     ledgers: top.ledgers ?? new Map(),
+    quotas: top.quotas ?? new Map(),
     settingsFor(name) {
       const own = { ...top, ...top.locks?.get(name.key) };
       const freshMs = own.fresh ?? DEFAULT_FRESH_MS;

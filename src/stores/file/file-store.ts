@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { Clock } from '../../clock.ts';
 import { openOrCreate, openPlain, ownershipOf, readAll, writeAll } from '../../disk/files.ts';
 import { ioError, RunlockError } from '../../errors.ts';
-import type { HistoryEvent } from '../../history.ts';
+import type { HistoryEvent, TornLine } from '../../history.ts';
 import type { LockRecord } from '../../record.ts';
 import { recordIn } from '../../rules.ts';
 import type { Committed, LastRun, Sighting, Step, Store, Tie } from '../../store.ts';
@@ -228,7 +228,7 @@ export class FileStore implements Store {
     return this.#guarded('read', () => endOf(this.#paths, run));
   }
 
-  async events(): Promise<{ events: HistoryEvent[]; torn: number }> {
+  async events(): Promise<{ events: HistoryEvent[]; torn: TornLine[] }> {
     return this.#guarded('read', () => readEvents(this.#paths));
   }
 

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { type Ownership, openOrCreate, openPlain, readAll, syncDirectory } from '../../disk/files.ts';
 import { ioError, RunlockError } from '../../errors.ts';
-import { type HistoryEvent, parseEvent } from '../../history.ts';
+import { type HistoryEvent, parseEvent, type TornLine } from '../../history.ts';
 import { listNames } from './live.ts';
 import type { LockPaths } from './paths.ts';
 
@@ -56,19 +56,26 @@ function endsInLine(file: string, size: number): boolean {
   }
 }
 
-/** Reads the history, oldest first. Lines that can't be read are counted. */
-export function readEvents(paths: LockPaths): { events: HistoryEvent[]; torn: number } {
+/** Reads the history, oldest first; lines that can't be read come apart, each with its place in time. */
+export function readEvents(paths: LockPaths): { events: HistoryEvent[]; torn: TornLine[] } {
   const events: HistoryEvent[] = [];
-  let torn = 0;
+  const torn: { text: string; next: number }[] = [];
   for (const name of monthNames(paths)) {
     for (const line of readFile(path.join(paths.historyDir, name)).split('\n')) {
       if (line === '') continue;
       const event = parseEvent(line);
-      if (event === null) torn += 1;
+      if (event === null) torn.push({ text: line, next: events.length });
       else events.push(event);
     }
   }
-  return { events, torn };
+  return {
+    events,
+    torn: torn.map(({ text, next }) => ({
+      text,
+      after: events[next - 1]?.at ?? null,
+      before: events[next]?.at ?? null,
+    })),
+  };
 }
 
 /** How much of a month's file is read first when looking for a run's end; most ends are near it. */
