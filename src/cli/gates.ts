@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { systemClock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
 import { RunlockError } from '../errors.ts';
@@ -12,7 +13,14 @@ import {
 } from '../gates/ask.ts';
 import type { GateAnswer } from '../gates/gate.ts';
 import { removeOutput } from '../gates/output.ts';
-import { type Gate, type LedgerGate, type OutputGate, parseGate, requireQuota } from '../gates/parse.ts';
+import {
+  type Gate,
+  type LedgerGate,
+  type OutputGate,
+  parseGate,
+  type QuotaGate,
+  requireQuota,
+} from '../gates/parse.ts';
 import { type LedgerReference, resolveLedger } from '../ledger/reference.ts';
 import type { Ask, Closed, Look, Permission } from '../lock.ts';
 import { printable } from '../printable.ts';
@@ -22,6 +30,8 @@ import { EXIT } from './exit-codes.ts';
 import { holderIn } from './output.ts';
 import { say } from './streams.ts';
 import { absolute, type Target } from './target.ts';
+
+const DAY_MS = 86_400_000;
 
 /** The gates that a command asks: the configuration's first, then those of the command line; each once. */
 export function readGates(args: Arguments, target: Target): Gate[] {
@@ -48,7 +58,7 @@ function identity(gate: Gate): string {
     case 'quota':
       return `quota:${gate.name}`;
     case 'output':
-      return `output:${gate.path}`;
+      return `output:${gate.path.base}:${gate.path.text}`;
     case 'item':
       return 'item';
     case 'ledger':
@@ -74,9 +84,9 @@ export function factsOf(
         where: target.dir,
       };
     },
-    countQuota: (name, at) => countQuota(target, name, at),
+    countQuota: (gate, at) => countQuota(target, gate, at),
     readLedger: (gate) => readLedger(target, gate),
-    outputPath: (gate, at) => outputPath(gate, at),
+    outputPath,
   };
 }
 
@@ -95,7 +105,7 @@ export async function readAsk(
   const gates = readGates(args, target);
   if (gates.length === 0 && from === undefined) return undefined;
   const now = systemClock.now();
-  checkGates(gates, item !== null || from !== undefined, { at: now, outputPath });
+  await checkGates(gates, item !== null || from !== undefined, { at: now, outputPath });
   for (const gate of gates) if (gate.type === 'ledger') ledgerOf(gate, target.config);
   const candidates = from === undefined ? null : readCandidates(from);
   const asker = isHolder ? null : { pid: process.pid, started: await startOf(process.pid) };
@@ -148,7 +158,7 @@ function opened(
       const changed = new Map(again.map((answer) => [answer.gate, answer]));
       return { ...closed, gates: answers.map((answer) => changed.get(answer.gate) ?? answer) };
     }
-    for (const gate of outputs) removeOutput(facts.outputPath(gate, facts.at));
+    for (const gate of outputs) removeOutput(await facts.outputPath(gate, facts.at));
     return null;
   };
   return { open: true, item, gates: answers, clear: outputs.length === 0 ? null : clear };
@@ -180,11 +190,18 @@ export function sayClosed(args: Arguments, target: Target, { code, reason }: Clo
   say(`runlock: ${what}: ${reason} (${printable(target.dir, 4096)})`);
 }
 
-function outputPath(gate: OutputGate, _at: number): string {
-  return gate.path;
+/** On the day of `at` in the local zone. Date fields are seldom there, and what fills them is loaded only then. */
+async function outputPath({ path }: OutputGate, at: number): Promise<string> {
+  if (path.pieces.every((piece) => typeof piece === 'string')) return resolve(path.base, path.text);
+  const local = new Date(at);
+  const day = Date.UTC(local.getFullYear(), local.getMonth(), local.getDate()) / DAY_MS;
+  const { fileOfDay } = await import('../gates/quota/file-names.ts');
+  return fileOfDay(path, day);
 }
-async function countQuota(_target: Target, name: string, _at: number): Promise<QuotaFigures> {
-  throw new Error(name);
+
+async function countQuota(target: Target, gate: QuotaGate, at: number): Promise<QuotaFigures> {
+  const { countQuota: count } = await import('../gates/quota/quota.ts');
+  return count(requireQuota(gate, target.config), { at, history: target.lock.store });
 }
 
 async function readLedger(target: Target, gate: LedgerGate): Promise<(item: string) => boolean> {

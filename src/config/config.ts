@@ -1,7 +1,7 @@
 import { lstatSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { ioError, systemCode } from '../errors.ts';
-import { type Gate, parseGate } from '../gates/parse.ts';
+import { type Gate, parseGate, requireQuota } from '../gates/parse.ts';
 import { type LockName, parseLockName } from '../names.ts';
 import { printable } from '../printable.ts';
 import { decodeText, findDuplicateKey } from '../text.ts';
@@ -121,7 +121,27 @@ export function loadConfig(path: string | null): Config {
     const key = printable(JSON.stringify(duplicate.key), 60);
     throw wrong({ file, keys: [] }, 'each key once', `a second ${key} at ${duplicate.place}`);
   }
-  return makeConfig(file, readObject(TOP_KEYS, value, { file, keys: [] }));
+  const top = { file, keys: [] };
+  const read = readObject(TOP_KEYS, value, top);
+  const config = makeConfig(file, read);
+  requireQuotas(read.gates, inside(top, 'gates'), config);
+  for (const [name, lock] of read.locks?.values() ?? []) {
+    requireQuotas(lock.gates, inside(inside(inside(top, 'locks'), name), 'gates'), config);
+  }
+  return config;
+}
+
+/** Gates may stand before the quotas that they name. */
+function requireQuotas(gates: readonly Gate[] = [], at: Place, config: Config): void {
+  for (const [index, gate] of gates.entries()) {
+    if (gate.type !== 'quota') continue;
+    const place = inside(at, String(index));
+    asConfigError(
+      place,
+      () => requireQuota(gate, config),
+      () => `${where(place)}: `,
+    );
+  }
 }
 
 function makeConfig(path: string | null, top: ReadBy<typeof TOP_KEYS>): Config {
@@ -133,7 +153,7 @@ function makeConfig(path: string | null, top: ReadBy<typeof TOP_KEYS>): Config {
     ledgers: top.ledgers ?? new Map(),
     quotas: top.quotas ?? new Map(),
     settingsFor(name) {
-      const own = { ...top, ...top.locks?.get(name.key) };
+      const own = { ...top, ...top.locks?.get(name.key)?.[1] };
       const freshMs = own.fresh ?? DEFAULT_FRESH_MS;
       return {
         holdMs: own.hold === undefined ? DEFAULT_HOLD_MS : own.hold,
@@ -148,7 +168,7 @@ function makeConfig(path: string | null, top: ReadBy<typeof TOP_KEYS>): Config {
   };
 }
 
-/** Whether there are such quotas and ledgers is checked when the whole file is read. */
+/** Whether there are such quotas is checked when the whole file is read. */
 function readGates(value: unknown, at: Place): readonly Gate[] {
   if (!Array.isArray(value)) throw wrong(at, 'an array of gates', describe(value));
   return value.map((entry, index) => {
@@ -162,22 +182,27 @@ function readGates(value: unknown, at: Place): readonly Gate[] {
   });
 }
 
-/** By the lock's key, since its name has many spellings. */
-function readLocks(value: unknown, at: Place): ReadonlyMap<string, ReadBy<typeof LOCK_KEYS>> {
-  const locks = new Map<string, ReadBy<typeof LOCK_KEYS>>();
-  const spellings = new Map<string, string>();
+/** By the lock's key, since its name has many spellings; with the one that is used here. */
+function readLocks(
+  value: unknown,
+  at: Place,
+): ReadonlyMap<string, readonly [string, ReadBy<typeof LOCK_KEYS>]> {
+  const locks = new Map<string, readonly [string, ReadBy<typeof LOCK_KEYS>]>();
   for (const [text, entry] of requireObject(value, at)) {
     const { key } = asConfigError(
       at,
       () => parseLockName(text),
       () => `${where(at)}: `,
     );
-    const same = spellings.get(key);
+    const same = locks.get(key);
     if (same !== undefined) {
-      throw wrong(at, 'each lock once', `${describe(same)} and ${describe(text)}, which are the same lock`);
+      throw wrong(
+        at,
+        'each lock once',
+        `${describe(same[0])} and ${describe(text)}, which are the same lock`,
+      );
     }
-    spellings.set(key, text);
-    locks.set(key, readObject(LOCK_KEYS, entry, inside(at, text)));
+    locks.set(key, [text, readObject(LOCK_KEYS, entry, inside(at, text))]);
   }
   return locks;
 }

@@ -3,7 +3,7 @@ import { printable } from '../printable.ts';
 import type { GateAnswer, SourceCount } from './gate.ts';
 import { askItem, countingMarks, type Marks } from './item.ts';
 import { askOutput, refuseOwnStreams } from './output.ts';
-import { type Gate, type LedgerGate, needsItem, type OutputGate } from './parse.ts';
+import { type Gate, type LedgerGate, needsItem, type OutputGate, type QuotaGate } from './parse.ts';
 
 /** What a quota has counted. */
 export interface QuotaFigures {
@@ -18,11 +18,11 @@ export interface Facts {
   /** As of when is asked, epoch ms. */
   readonly at: number;
   readonly marks: () => Promise<Marks>;
-  readonly countQuota: (name: string, at: number) => Promise<QuotaFigures>;
+  readonly countQuota: (gate: QuotaGate, at: number) => Promise<QuotaFigures>;
   /** Reads the ledger once, and tells of any number of items whether it has them. */
   readonly readLedger: (gate: LedgerGate) => Promise<(item: string) => boolean>;
   /** The path of an output gate on the day of `at`. */
-  readonly outputPath: (gate: OutputGate, at: number) => string;
+  readonly outputPath: (gate: OutputGate, at: number) => Promise<string>;
 }
 
 /**
@@ -96,27 +96,27 @@ export async function chooseItems(
 }
 
 /** @throws RunlockError `usage` for what no lock need be taken to find */
-export function checkGates(
+export async function checkGates(
   gates: readonly Gate[],
   hasItem: boolean,
   facts: Pick<Facts, 'at' | 'outputPath'>,
-): void {
+): Promise<void> {
   for (const gate of gates) {
     if (needsItem(gate) && !hasItem)
       throw new RunlockError(
         'usage',
         `gate ${printable(gate.text, 120)}: expected an item to ask about, got none`,
       );
-    if (gate.type === 'output') refuseOwnStreams(gate, facts.outputPath(gate, facts.at));
+    if (gate.type === 'output') refuseOwnStreams(gate, await facts.outputPath(gate, facts.at));
   }
 }
 
 async function askGate(gate: Gate, item: string | null, facts: Facts): Promise<GateAnswer> {
   switch (gate.type) {
     case 'quota':
-      return quotaAnswer(gate.text, await facts.countQuota(gate.name, facts.at));
+      return quotaAnswer(gate.text, await facts.countQuota(gate, facts.at));
     case 'output': {
-      const file = facts.outputPath(gate, facts.at);
+      const file = await facts.outputPath(gate, facts.at);
       // Once more: it may have waited for the lock, and be another day's file now.
       refuseOwnStreams(gate, file);
       return askOutput(gate, file);

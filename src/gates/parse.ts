@@ -1,4 +1,4 @@
-import path from 'node:path';
+import { type DatedPath, isFault, parseDatedPath } from '../dated-path.ts';
 import { RunlockError } from '../errors.ts';
 import { nearest } from '../guess.ts';
 import { printable } from '../printable.ts';
@@ -6,8 +6,7 @@ import { printable } from '../printable.ts';
 /** A gate as it is asked for. `text` is how the user wrote it. */
 export type Gate =
   | { readonly type: 'quota'; readonly text: string; readonly name: string }
-  /** `path` is absolute and may have date fields. */
-  | { readonly type: 'output'; readonly text: string; readonly path: string }
+  | { readonly type: 'output'; readonly text: string; readonly path: DatedPath }
   | { readonly type: 'item'; readonly text: string }
   /** A relative path in `ledger` is relative to `base`. */
   | { readonly type: 'ledger'; readonly text: string; readonly ledger: string; readonly base: string };
@@ -42,12 +41,19 @@ export function parseGate(text: string, base: string): Gate {
     case 'quota':
       return { type, text, name: given };
     case 'output':
-      return { type, text, path: path.resolve(base, given) };
+      return { type, text, path: readPath(text, given, base) };
     case 'item':
       return { type, text };
     case 'ledger':
       return { type, text, ledger: given, base };
   }
+}
+
+function readPath(text: string, given: string, base: string): DatedPath {
+  const path = parseDatedPath(given, base);
+  if (!isFault(path)) return path;
+  const { expected, got } = path;
+  throw new RunlockError('usage', `gate "${shown(text)}": expected ${expected}, got ${shown(got)}`);
 }
 
 /** Whether the gate is about an item, so that it can't be asked without one. */

@@ -141,6 +141,30 @@ describe('an output that nobody has open', () => {
   });
 });
 
+test.skipIf(process.platform !== 'linux')(
+  'an output that is opened while other gates are asked is not removed',
+  async () => {
+    box.write('out.json', 'old');
+    box.write('ledger.json', '{}');
+    const hook = box.write(
+      'hook.cjs',
+      `const fs = require('node:fs');
+       const { openSync } = fs;
+       fs.openSync = (file, ...rest) => {
+         if (String(file).endsWith('ledger.json')) openSync('out.json', 'a');
+         return openSync(file, ...rest);
+       };`,
+    );
+    const gates = ['--gate', 'output:out.json', '--gate', 'ledger:ledger.json'];
+    const got = await box.runlock(['run', '--item', 'ep', ...gates, '--', 'true'], {
+      env: { NODE_OPTIONS: `--require ${hook}` },
+    });
+    expect(got.code).toBe(9);
+    expect(text()).toBe('old');
+    expect(await box.status()).toMatchObject({ state: 'free', marker: [] });
+  },
+);
+
 describe('what stands in the place of an output', () => {
   test('a directory is never removed: 1, and the lock is free again', async () => {
     fs.mkdirSync(out);

@@ -27,7 +27,14 @@ describe('quota', () => {
       run: 2,
       exitCode: 5,
       gates: [
-        { gate: 'quota:once', open: false, code: 5, count: 1, limit: 1, sources: [{ source: 'history', count: 1 }] },
+        {
+          gate: 'quota:once',
+          open: false,
+          code: 5,
+          count: 1,
+          limit: 1,
+          sources: [{ source: 'history', count: 1 }],
+        },
       ],
     });
     expect(fs.existsSync(path.join(box.dir, 'started'))).toBe(false);
@@ -44,11 +51,18 @@ describe('quota', () => {
     await run('--', 'true');
     const closed = await acquire('ep-1', '--gate', 'quota:once', '--json');
     expect(closed.code).toBe(5);
-    expect(json(closed.stdout)).toMatchObject({ outcome: 'closed', run: 2, token: null, gates: [{ count: 1 }] });
+    expect(json(closed.stdout)).toMatchObject({
+      outcome: 'closed',
+      run: 2,
+      token: null,
+      gates: [{ count: 1 }],
+    });
     expect(await box.status()).toMatchObject({ state: 'free', marker: [] });
     const history = await box.runlock(['history', '--outcome', 'skipped', '--json']);
     expect(json(history.stdout)).toMatchObject({
-      runs: [{ run: 2, item: 'ep-1', outcome: 'skipped', gates: [{ gate: 'quota:once', count: 1, limit: 1 }] }],
+      runs: [
+        { run: 2, item: 'ep-1', outcome: 'skipped', gates: [{ gate: 'quota:once', count: 1, limit: 1 }] },
+      ],
     });
     expect((await box.runlock(['history', '-n', '1'])).stdout).toContain('quota:once: 1 of 1 used');
     // And the next may run.
@@ -96,7 +110,18 @@ describe('quota', () => {
 describe('item', () => {
   test('is open for a clean item, and the own mark of the run does not count', async () => {
     expect((await acquire('ep', '--gate', 'item')).code).toBe(0);
-    const inside = await run('--name', 'other', '--item', 'ep', '--', 'runlock', 'gate', 'item', '--item', 'ep');
+    const inside = await run(
+      '--name',
+      'other',
+      '--item',
+      'ep',
+      '--',
+      'runlock',
+      'gate',
+      'item',
+      '--item',
+      'ep',
+    );
     expect(inside).toMatchObject({ code: 0 });
   });
 
@@ -310,20 +335,23 @@ describe('while the gates are asked', () => {
     return { NODE_OPTIONS: `--require ${hook}` };
   }
 
-  test.each(['acquire', 'run'])('a killed %s leaves the lock to the next at once, and nothing marked', async (verb) => {
-    box.write('ledger.json', '{}');
-    const gate = ['--gate', 'ledger:ledger.json'];
-    const args =
-      verb === 'run'
-        ? ['run', '--item', 'ep', ...gate, '--', 'touch', 'started']
-        : ['acquire', 'ep', '--pid', String(process.pid), ...gate];
-    const killed = await box.runlock(args, { env: killedAtLedger() });
-    expect(killed.signal).toBe('SIGKILL');
-    expect(fs.existsSync(box.file('lock.json'))).toBe(true);
-    expect(fs.existsSync(path.join(box.dir, 'started'))).toBe(false);
-    expect(await box.status()).toMatchObject({ state: 'stale', marker: [] });
-    expect(await acquire('ep', '--gate', 'item')).toMatchObject({ code: 0, stdout: '2\n' });
-  });
+  test.each(['acquire', 'run'])(
+    'a killed %s leaves the lock to the next at once, and nothing marked',
+    async (verb) => {
+      box.write('ledger.json', '{}');
+      const gate = ['--gate', 'ledger:ledger.json'];
+      const args =
+        verb === 'run'
+          ? ['run', '--item', 'ep', ...gate, '--', 'touch', 'started']
+          : ['acquire', 'ep', '--pid', String(process.pid), ...gate];
+      const killed = await box.runlock(args, { env: killedAtLedger() });
+      expect(killed.signal).toBe('SIGKILL');
+      expect(fs.existsSync(box.file('lock.json'))).toBe(true);
+      expect(fs.existsSync(path.join(box.dir, 'started'))).toBe(false);
+      expect(await box.status()).toMatchObject({ state: 'stale', marker: [] });
+      expect(await acquire('ep', '--gate', 'item')).toMatchObject({ code: 0, stdout: '2\n' });
+    },
+  );
 
   test('the lock of who asked is the right one afterwards', async () => {
     box.write('ledger.json', '{}');

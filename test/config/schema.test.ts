@@ -51,7 +51,11 @@ describe('the schema and the readers know the same keys', () => {
     ['of a quota', { quotas: { q: { ...QUOTA, ...STRANGE } } }, SCHEMA.definitions.quota?.properties],
     ['of a JSON source', source({ ...JSON_SOURCE, ...STRANGE }), SCHEMA.definitions.jsonSource?.properties],
     ['of a log source', source({ ...LOG_SOURCE, ...STRANGE }), SCHEMA.definitions.logSource?.properties],
-    ['of the history', source({ history: 'finished', ...STRANGE }), SCHEMA.definitions.historySource?.properties],
+    [
+      'of the history',
+      source({ history: 'finished', ...STRANGE }),
+      SCHEMA.definitions.historySource?.properties,
+    ],
   ])('%s', (_, config, properties) => {
     const message = fault(config) ?? '';
     const keys = /expected one of (.*)$/.exec(message)?.[1]?.split(', ');
@@ -65,7 +69,14 @@ describe('the schema and the readers agree', () => {
   const GOOD: unknown[] = [
     {},
     { $schema: './node_modules/runlock/runlock.schema.json', dir: 'runs', singleMachine: true },
-    { hold: 'never', fresh: '2h', unknownFor: 'settled', timeout: '1.5h', killAfter: '0s', watchdog: '500ms' },
+    {
+      hold: 'never',
+      fresh: '2h',
+      unknownFor: 'settled',
+      timeout: '1.5h',
+      killAfter: '0s',
+      watchdog: '500ms',
+    },
     { gates: ['item', 'output:out/{yyyy-MM-dd}.json', 'ledger:l.json#a'] },
     { gates: ['quota:q'], quotas: { q: QUOTA } },
     { quotas: { q: { limit: 3, period: '24h', sources: [{ history: 'finished' }] } } },
@@ -115,6 +126,8 @@ describe('the schema and the readers agree', () => {
 });
 
 test('the schema comes with the package', () => {
-  const { files } = JSON.parse(fs.readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as { files: string[] };
+  const { files } = JSON.parse(fs.readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as {
+    files: string[];
+  };
   expect(files).toContain('runlock.schema.json');
 });

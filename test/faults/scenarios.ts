@@ -55,6 +55,11 @@ export const SCENARIOS: readonly Scenario[] = [
     args: (holder) => ['acquire', 'ep-1', '--pid', String(holder.pid), '--token', TOKEN],
     prepare: leaveStale,
   },
+  {
+    name: 'acquire, asking a gate',
+    args: (holder) => ['acquire', 'ep-1', '--pid', String(holder.pid), '--token', TOKEN, '--gate', 'item'],
+    prepare: leaveStale,
+  },
   { name: 'hb', args: () => ['hb', '--token', TOKEN], prepare: acquire },
   {
     name: 'finish, with a result',

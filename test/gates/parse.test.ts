@@ -10,8 +10,9 @@ describe('a gate is read as it is written', () => {
     ['quota:a:b', { type: 'quota', name: 'a:b' }],
     ['ledger:published', { type: 'ledger', ledger: 'published', base: '/srv/app' }],
     ['ledger:led.json#/a/b', { type: 'ledger', ledger: 'led.json#/a/b', base: '/srv/app' }],
-    ['output:out/x.json', { type: 'output', path: '/srv/app/out/x.json' }],
-    ['output:/tmp/x:y', { type: 'output', path: '/tmp/x:y' }],
+    ['output:out/x.json', { type: 'output', path: { text: 'out/x.json', base: '/srv/app' } }],
+    ['output:/tmp/x:y', { type: 'output', path: { text: '/tmp/x:y' } }],
+    ['output:{yyyy-MM-dd}.json', { type: 'output', path: { pieces: [{ format: 'yyyy-MM-dd' }, '.json'] } }],
   ])('%s', (text, gate) => {
     expect(parse(text)).toMatchObject({ ...gate, text });
   });
@@ -30,6 +31,8 @@ describe('what is no gate is refused with what was expected', () => {
     ['Item', /did you mean "item"\?/],
     ['nonsense', /expected quota:NAME, output:PATH, item or ledger:LEDGER$/],
     ['output:a\u001b[2Jb', /control characters/],
+    ['output:{yyyy-mm-dd}.json', /"m" is minutes.*did you mean \{yyyy-MM-dd\}\?/],
+    ['output:{yyyy', /"}" after each/],
   ])('%j', (text, message) => {
     expect(() => parse(text)).toThrow(expect.objectContaining({ code: 'usage' }));
     expect(() => parse(text)).toThrow(message);

@@ -339,6 +339,11 @@ export function storeContract(name: string, make: () => StoreFixture): void {
 
       test('an asker that was killed leaves the lock to the next, though the holder to be lives', async () => {
         const asker = script(99);
+        let cleared = false;
+        const clear = async () => {
+          cleared = true;
+          return null;
+        };
         const got = await open().acquire(
           asking(
             1,
@@ -346,13 +351,14 @@ export function storeContract(name: string, make: () => StoreFixture): void {
               machine.kill(asker);
               const next = await open().acquire(candidate(script(2)));
               expect(next).toMatchObject({ outcome: 'acquired', tookOver: { run: 1 } });
-              return permit('ep-9');
+              return { ...permit('ep-9'), clear };
             },
             asker,
           ),
         );
         // And should it not be dead after all, it has begun nothing.
         expect(got).toMatchObject({ outcome: 'held' });
+        expect(cleared).toBe(false);
         expect(await marks()).toEqual([]);
       });
     });

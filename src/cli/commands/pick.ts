@@ -20,7 +20,7 @@ export async function main(args: Arguments): Promise<number> {
     // What its own run is working on is no candidate for anyone who asks within it.
     ownRun: async () => null,
   });
-  checkGates(gates, true, facts);
+  await checkGates(gates, true, facts);
   const candidates = readCandidates('-');
   const choice = await chooseItems(candidates, gates, facts);
   const items = choice.items.slice(0, most);
