@@ -81,4 +81,4 @@ test('of 8 processes that add 200 keys each loses none', async () => {
     publishes: object;
   };
   expect(Object.keys(publishes)).toHaveLength(1600);
-});
+}, 1_800_000);
