@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { tryLock } from '../../src/disk/kernel-lock.ts';
@@ -138,7 +138,7 @@ describe('the lock', () => {
     expect(hasKey(ledger, 'x')).toBe(false);
   });
 
-  test('of a file that was replaced meanwhile keeps nobody out, so it is not taken for the lock', async () => {
+  test('is waited for on the file that stands there by then', async () => {
     const { file } = ledgerWith('{"a":{}}');
     const held = await LockedLedger.open(file, systemClock);
     const clock = fastClock();
@@ -157,6 +157,35 @@ describe('the lock', () => {
     expect(next?.read()?.bytes.toString()).toBe('{"b":{}}');
     next?.close();
   });
+
+  test('on a file that was replaced between opening and locking is not taken for the lock', async () => {
+    const { file } = ledgerWith('{"a":{}}');
+    const open = vi.spyOn(fs, 'openSync').mockImplementationOnce((...args) => {
+      const fd = fs.openSync(...args);
+      replaceByAnother(file);
+      return fd;
+    });
+    onTestFinished(() => open.mockRestore());
+    const held = await LockedLedger.open(file, systemClock);
+    const before = held?.read();
+    expect(before && held?.replace(before, Buffer.from('{}'))).toBe(true);
+    held?.close();
+  });
+
+  test('on a file that is no longer in place allows no change', async () => {
+    const { file } = ledgerWith('{"a":{}}');
+    const held = await LockedLedger.open(file, systemClock);
+    replaceByAnother(file);
+    const before = held?.read();
+    expect(before && held?.replace(before, Buffer.from('{}'))).toBe(false);
+    held?.close();
+    expect(fs.readFileSync(file, 'utf8')).toBe('{"by":"another"}');
+  });
+
+  function replaceByAnother(file: string): void {
+    fs.writeFileSync(`${file}.new`, '{"by":"another"}');
+    fs.renameSync(`${file}.new`, file);
+  }
 
   test('is the same through a link', async () => {
     const { dir, file } = ledgerWith('{"a":{}}');
