@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import { build } from 'esbuild';
 import { afterAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/config.ts';
 import { RunlockError } from '../../src/errors.ts';
@@ -137,6 +138,21 @@ describe('a date field is a day', () => {
     '%s is taken',
     (field) => expect(load(path(`logs/${field}.log`))).toBeDefined(),
   );
+});
+
+test('reading a configuration loads no date library', async () => {
+  const entry = resolve(import.meta.dirname, '../../src/config/config.ts');
+  const { metafile } = await build({
+    entryPoints: [entry],
+    bundle: true,
+    write: false,
+    platform: 'node',
+    format: 'esm',
+    metafile: true,
+  });
+  const files = Object.keys(metafile.inputs);
+  expect(files.filter((file) => file.endsWith('src/config/quotas.ts'))).toHaveLength(1);
+  expect(files.filter((file) => file.includes('date-fns'))).toEqual([]);
 });
 
 test('JSON files whose names do not tell the period need a time', () => {

@@ -112,10 +112,17 @@ test('a line that can’t be read counts unless the record of its run says other
   expect(await count([], [line(cut)], [ended(5, at('08:30'))])).toEqual([0, 1]);
   // It began as the line of a run that has counted already.
   expect(await count([ended(5, at('08:30'))], [line(cut)], [ended(5, at('08:30'))])).toEqual([0, 1]);
+  expect(await count([ended(5, LAST_NIGHT)], [line(cut)])).toEqual([1, 0]);
   // The number may have more digits than are left.
   expect(await count([], [line('{"event":"ended","run":5')], [ended(5, at('08:30'), 'failed')])).toEqual([
     0, 1,
   ]);
+});
+
+test('what a lost run says late may be in a torn line, which the record of its end knows nothing of', async () => {
+  const cut = `{"event":"late","at":"${at('08:30')}","run":5,"it`;
+  const events = [taken(5, LAST_NIGHT), ended(5, at('00:10'), 'interrupted')];
+  expect(await count(events, [line(cut)], [ended(5, at('00:10'), 'interrupted')])).toEqual([0, 1]);
 });
 
 test('a line of which nothing is left lies between its neighbours in time', async () => {
