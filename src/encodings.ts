@@ -31,40 +31,48 @@ function findBytes(wanted: ReadonlySet<string>, encoding: string): Map<string, B
   const decoder = new TextDecoder(encoding);
   const found = new Map<string, Buffer>();
   for (const char of wanted) if (char < '\x80') found.set(char, Buffer.from(char));
-  for (const list of [oneByte, twoBytes, ...(encoding === 'gb18030' ? [fourBytes] : [])]) {
+  const tables = [ONE_BYTE, TWO_BYTES, ...(encoding === 'gb18030' ? [FOUR_BYTES] : [])];
+  for (const ranges of tables) {
     if (found.size === wanted.size) break;
-    // A line each, so that one that stands for nothing spoils no other.
-    const sequences = list();
-    const decoded = decoder.decode(Buffer.from(sequences.flatMap((bytes) => [...bytes, 0x0a]))).split('\n');
-    for (const [index, bytes] of sequences.entries()) {
-      const char = decoded[index];
-      if (char === undefined || !wanted.has(char) || found.has(char)) continue;
-      const buffer = Buffer.from(bytes);
-      if (decoder.decode(buffer) === char) found.set(char, buffer);
+    const all = sequencesOf(ranges);
+    for (const [index, char] of decoder.decode(all).split('\n').entries()) {
+      if (!wanted.has(char) || found.has(char)) continue;
+      const start = index * (ranges.length + 1);
+      const bytes = all.subarray(start, start + ranges.length);
+      if (decoder.decode(bytes) === char) found.set(char, bytes);
     }
   }
   return found;
 }
 
-function oneByte(): number[][] {
-  return range(0x80, 0xff).map((byte) => [byte]);
-}
+type Range = readonly [from: number, to: number];
 
-function twoBytes(): number[][] {
-  const seconds = [...range(0x40, 0x7e), ...range(0x80, 0xfe)];
-  return range(0x81, 0xfe).flatMap((first) => seconds.map((second) => [first, second]));
-}
-
+const ONE_BYTE: readonly Range[] = [[0x80, 0xff]];
+const TWO_BYTES: readonly Range[] = [
+  [0x81, 0xfe],
+  [0x40, 0xfe],
+];
 /** Those of GB 18030 that stand for one UTF-16 unit: what GBK does not have. */
-function fourBytes(): number[][] {
-  const digits = range(0x30, 0x39);
-  return range(0x81, 0x84).flatMap((first) =>
-    digits.flatMap((second) =>
-      range(0x81, 0xfe).flatMap((third) => digits.map((fourth) => [first, second, third, fourth])),
-    ),
-  );
-}
+const FOUR_BYTES: readonly Range[] = [
+  [0x81, 0x84],
+  [0x30, 0x39],
+  [0x81, 0xfe],
+  [0x30, 0x39],
+];
 
-function range(from: number, to: number): number[] {
-  return Array.from({ length: to - from + 1 }, (_, index) => from + index);
+/** All that a byte of each range can make, a line each, so that one that stands for nothing spoils no other. */
+function sequencesOf(ranges: readonly Range[]): Buffer {
+  const sizes = ranges.map(([from, to]) => to - from + 1);
+  const count = sizes.reduce((product, size) => product * size, 1);
+  const stride = ranges.length + 1;
+  const all = Buffer.alloc(count * stride, '\n');
+  for (let index = 0; index < count; index += 1) {
+    let left = index;
+    for (let place = ranges.length - 1; place >= 0; place -= 1) {
+      const size = sizes[place] ?? 1;
+      all[index * stride + place] = (ranges[place]?.[0] ?? 0) + (left % size);
+      left = Math.floor(left / size);
+    }
+  }
+  return all;
 }

@@ -20,7 +20,7 @@ export async function countHistory(history: HistoryEvidence, periods: readonly P
   const successes = successesIn(events);
   for (const [index, line] of torn.entries()) {
     const run = runIn(line.text);
-    const end = run === null ? null : await history.endOf(run);
+    const end = run === null || isLate(line) ? null : await history.endOf(run);
     const moment = end === null ? momentOf(line) : finishedAt(end);
     const key = run ?? `line ${index}`;
     if (moment !== null && !successes.has(key)) successes.set(key, moment);
@@ -68,6 +68,11 @@ function successesIn(events: readonly HistoryEvent[]): Map<number | string, Mome
 function runIn(text: string): number | null {
   const digits = /"run":(\d{1,15})[,}]/.exec(text)?.[1];
   return digits === undefined ? null : Number(digits);
+}
+
+/** A lost run's own word came after its end, which says `interrupted` all the same. */
+function isLate({ text }: TornLine): boolean {
+  return text.includes('"event":"late"');
 }
 
 /** A torn line's own time if it can be read, else anywhere between its neighbours'. */

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { JsonSource } from '../../config/quotas.ts';
 import { RunlockError } from '../../errors.ts';
 import { nearest } from '../../guess.ts';
@@ -70,7 +69,7 @@ async function readList(source: JsonSource, file: EvidenceFile): Promise<readonl
   const list = at === null ? value : find(value, at);
   if (Array.isArray(list)) return list;
   const where = at === null ? 'at the top' : `at "${printable(at, 60)}"`;
-  const got = list === undefined ? 'nothing' : typeName(list);
+  const got = shown(list);
   throw badEvidence(file.path, `expected a list ${where}, got ${got}${hintAt(value, at)}`);
 }
 
@@ -105,15 +104,11 @@ function select({ where }: JsonSource, entries: readonly unknown[], path: string
     }
     const other = values.find((value) => isOtherType(value, wanted));
     if (other !== undefined) {
-      const text = JSON.stringify(other);
-      const what = `"${printable(field, 60)}" is ${printable(text, 60)} here and ${printable(JSON.stringify(wanted), 60)} in the configuration`;
+      const what = `"${printable(field, 60)}" is ${shown(other)} here and ${shown(wanted)} in the configuration`;
       throw badEvidence(path, `${what}, which would never be the same`);
     }
   }
-  const conditions = [...where].map(([field, wanted]) => ({ field, wanted: composed(wanted) }));
-  return entries.filter((entry) =>
-    conditions.every(({ field, wanted }) => isDeepStrictEqual(composed(find(entry, field)), wanted)),
-  );
+  return entries.filter((entry) => [...where].every(([field, wanted]) => isSame(find(entry, field), wanted)));
 }
 
 function neverMatches(path: string, field: string, entries: readonly unknown[]): RunlockError {
@@ -143,7 +138,7 @@ function momentOf({ zone }: JsonSource, field: string, entry: unknown, path: str
   const text = typeof value === 'string' || typeof value === 'number' ? String(value) : null;
   const moment = text === null ? null : parseMoment(text, zone);
   if (moment !== null) return moment;
-  const got = value === undefined ? 'nothing' : printable(JSON.stringify(value), 60);
+  const got = shown(value);
   const guess = isObject(entry) ? nearest(field, Object.keys(entry)) : null;
   const hint = value !== undefined || guess === null ? '' : `, did you mean "${printable(guess, 60)}"?`;
   const expected = `expected a time in "${printable(field, 60)}" of each entry that counts`;
@@ -168,20 +163,30 @@ function own(value: unknown, key: string): unknown {
   return same === undefined ? undefined : value[same];
 }
 
-/** The value with all its texts in one Unicode form. */
-function composed(value: unknown): unknown {
-  if (typeof value === 'string') return value.normalize('NFC');
-  if (Array.isArray(value)) return value.map(composed);
-  if (!isObject(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, entry]) => [key.normalize('NFC'), composed(entry)]),
-  );
+/** Equal as JSON, texts in one Unicode form. Goes no deeper than the configuration does. */
+function isSame(value: unknown, wanted: unknown): boolean {
+  if (typeof value === 'string' && typeof wanted === 'string') {
+    return value.normalize('NFC') === wanted.normalize('NFC');
+  }
+  if (Array.isArray(value) && Array.isArray(wanted)) {
+    return value.length === wanted.length && wanted.every((one, index) => isSame(value[index], one));
+  }
+  if (isObject(value) && isObject(wanted)) {
+    const keys = Object.keys(wanted);
+    return (
+      Object.keys(value).length === keys.length && keys.every((key) => isSame(own(value, key), wanted[key]))
+    );
+  }
+  return value === wanted;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function typeName(value: unknown): string {
+/** A value in a message: harmless and short, however deep it is. */
+function shown(value: unknown): string {
+  if (value === undefined) return 'nothing';
+  if (Array.isArray(value)) return 'a list';
   return isObject(value) ? 'an object' : printable(JSON.stringify(value), 60);
 }

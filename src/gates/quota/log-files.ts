@@ -127,7 +127,8 @@ async function* readPlain(file: EvidenceFile): AsyncGenerator<Buffer> {
   // No further than it was: one that grows as fast as it is read would never end.
   for (let position = 0; position < file.size; ) {
     const count = await read(file, buffer, position);
-    if (count === 0) return;
+    // Emptied by a rotation that copies: what was not read yet stands in the copy.
+    if (count === 0) throw badEvidence(file.path, 'it was cut short while it was read; ask again');
     yield buffer.subarray(0, count);
     position += count;
   }

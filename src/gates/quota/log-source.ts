@@ -118,11 +118,7 @@ function encodingOf(beginning: Buffer, { encoding }: LogSource): string {
 }
 
 function searchFor(source: LogSource, encoding: string, { path }: EvidenceFile, take: Take): LineSearch {
-  const needle = encodeText(source.contains, encoding);
-  if (needle === null) {
-    const what = `"contains" can't be written in ${encoding}: "${printable(source.contains, 60)}"`;
-    throw new RunlockError('config', what, { path });
-  }
+  const needle = needleOf(source, encoding);
   const decoder = new TextDecoder(encoding);
   const newline = encodeText('\n', encoding) ?? Buffer.from('\n');
   return new LineSearch(needle, newline, (line) => {
@@ -132,6 +128,21 @@ function searchFor(source: LogSource, encoding: string, { path }: EvidenceFile, 
     if (moment === null && line.cut) throw tooLong(source, path, line);
     take({ path, text, moment });
   });
+}
+
+const needles = new WeakMap<LogSource, Map<string, Buffer>>();
+
+/** Once for all files of a source: for some encodings all characters are gone through. */
+function needleOf(source: LogSource, encoding: string): Buffer {
+  const known = needles.get(source) ?? new Map<string, Buffer>();
+  needles.set(source, known);
+  const needle = known.get(encoding) ?? encodeText(source.contains, encoding);
+  if (needle === null) {
+    const what = `"contains" can't be written in ${encoding}: "${printable(source.contains, 60)}"`;
+    throw new RunlockError('config', what);
+  }
+  known.set(encoding, needle);
+  return needle;
 }
 
 function tooLong(source: LogSource, path: string, { bytes }: FoundLine): RunlockError {

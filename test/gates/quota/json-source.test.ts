@@ -58,6 +58,15 @@ test('values are compared as JSON, texts in one Unicode form, fields by pointer 
   expect(await countOf(text, source({ none: null }))).toBe(2);
 });
 
+test('a value that is deeper than the stack is compared and shown all the same', async () => {
+  const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+  const text = `[{"pt":${deep},"publishStatus":"success","t":${deep}},${JSON.stringify(GOOD)}]`;
+  expect(await countOf(text)).toBe(1);
+  expect(await countOf(text, { ...byDay, where: { pt: [[[]]] } })).toBe(0);
+  const error = await refusal(text, { ...byDay, where: { publishStatus: 'success' }, time: 't' });
+  expect(error.message).toMatch(/got a list/);
+});
+
 test('a condition on a field that no entry has is an error, and names the near one', async () => {
   const error = await refusal(JSON.stringify({ list: [{ pt: '掘金', publishstatus: 'success' }] }));
   expect(error.code).toBe('corrupt');
