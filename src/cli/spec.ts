@@ -169,7 +169,6 @@ export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
     operands: '[G…]',
     maxOperands: Number.POSITIVE_INFINITY,
     options: {
-      ...GATES,
       item: ITEM,
       at: {
         value: 'TIME',
