@@ -115,12 +115,8 @@ async function askGate(gate: Gate, item: string | null, facts: Facts): Promise<G
   switch (gate.type) {
     case 'quota':
       return quotaAnswer(gate.text, await facts.countQuota(gate, facts.at));
-    case 'output': {
-      const file = await facts.outputPath(gate, facts.at);
-      // Once more: it may have waited for the lock, and be another day's file now.
-      refuseOwnStreams(gate, file);
-      return askOutput(gate, file);
-    }
+    case 'output':
+      return askOutput(gate, await facts.outputPath(gate, facts.at));
     case 'item':
       return askItem(gate.text, itemOf(item), await facts.marks());
     case 'ledger': {

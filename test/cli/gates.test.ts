@@ -166,9 +166,10 @@ describe('item', () => {
 
 describe('ledger', () => {
   test('closes with 7 for an item that it has, in any Unicode form', async () => {
-    box.write('ledger.json', '{"publishes":{"caf\u00e9":{}}}');
+    box.write('ledger.json', '{"publishes":{"caf\u00e9":{},"the\u0301":{}}}');
     const gate = ['--gate', 'ledger:ledger.json#publishes'];
     expect((await acquire('cafe\u0301', ...gate)).code).toBe(7);
+    expect((await acquire('th\u00e9', ...gate)).code).toBe(7);
     expect((await acquire('tea', ...gate)).code).toBe(0);
   });
 
@@ -321,14 +322,14 @@ describe('pick', () => {
 });
 
 describe('while the gates are asked', () => {
-  /** Runlock that is killed when it opens the ledger. */
-  function killedAtLedger(): NodeJS.ProcessEnv {
+  /** Runlock that gets a signal when it opens the ledger. */
+  function signalledAtLedger(signal: NodeJS.Signals): NodeJS.ProcessEnv {
     const hook = box.write(
       'hook.cjs',
       `const fs = require('node:fs');
        const { openSync } = fs;
        fs.openSync = (file, ...rest) => {
-         if (String(file).endsWith('ledger.json')) process.kill(process.pid, 'SIGKILL');
+         if (String(file).endsWith('ledger.json')) process.kill(process.pid, '${signal}');
          return openSync(file, ...rest);
        };`,
     );
@@ -344,7 +345,7 @@ describe('while the gates are asked', () => {
         verb === 'run'
           ? ['run', '--item', 'ep', ...gate, '--', 'touch', 'started']
           : ['acquire', 'ep', '--pid', String(process.pid), ...gate];
-      const killed = await box.runlock(args, { env: killedAtLedger() });
+      const killed = await box.runlock(args, { env: signalledAtLedger('SIGKILL') });
       expect(killed.signal).toBe('SIGKILL');
       expect(fs.existsSync(box.file('lock.json'))).toBe(true);
       expect(fs.existsSync(path.join(box.dir, 'started'))).toBe(false);
@@ -352,6 +353,20 @@ describe('while the gates are asked', () => {
       expect(await acquire('ep', '--gate', 'item')).toMatchObject({ code: 0, stdout: '2\n' });
     },
   );
+
+  test.each(['acquire', 'run'])('a terminated %s begins nothing and leaves the lock free', async (verb) => {
+    box.write('ledger.json', '{}');
+    const gate = ['--gate', 'ledger:ledger.json'];
+    const args =
+      verb === 'run'
+        ? ['run', '--item', 'ep', ...gate, '--', 'touch', 'started']
+        : ['acquire', 'ep', '--pid', String(process.pid), ...gate];
+    const ended = await box.runlock(args, { env: signalledAtLedger('SIGTERM') });
+    expect(verb === 'run' ? ended.code : ended.signal).toBe(verb === 'run' ? 143 : 'SIGTERM');
+    expect(fs.existsSync(path.join(box.dir, 'started'))).toBe(false);
+    expect(await box.status()).toMatchObject({ marker: [] });
+    expect((await acquire('ep', '--gate', 'item')).code).toBe(0);
+  });
 
   test('the lock of who asked is the right one afterwards', async () => {
     box.write('ledger.json', '{}');

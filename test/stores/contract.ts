@@ -361,6 +361,18 @@ export function storeContract(name: string, make: () => StoreFixture): void {
         expect(cleared).toBe(false);
         expect(await marks()).toEqual([]);
       });
+
+      test('a run whose lock was taken over in its last step before it begins does not begin', async () => {
+        const asker = script(99);
+        const clear = async () => {
+          machine.kill(asker);
+          await open().acquire(candidate(script(2), { item: 'ep-2' }));
+          return null;
+        };
+        const got = await open().acquire(asking(1, async () => ({ ...permit('ep-9'), clear }), asker));
+        expect(got).toMatchObject({ outcome: 'held' });
+        expect(await marks()).toEqual([['ep-2', 2, 'running']]);
+      });
     });
   });
 }
