@@ -93,17 +93,14 @@ export function factsOf(
 /**
  * What is asked under the lock before a run begins: the gates, and with `--from` which item. What is wrong with
  * the question itself is found here, before any lock is taken.
- *
- * @returns undefined where nothing is to be asked: then the lock is taken in one step
  */
-export async function readAsk(
+export async function makeAsk(
   args: Arguments,
   target: Target,
   { item, isHolder }: { item: string | null; isHolder: boolean },
-): Promise<Ask | undefined> {
+): Promise<Ask> {
   const from = args.text('from');
   const gates = readGates(args, target);
-  if (gates.length === 0 && from === undefined) return undefined;
   const now = systemClock.now();
   await checkGates(gates, item !== null || from !== undefined, { at: now, outputPath });
   for (const gate of gates) if (gate.type === 'ledger') ledgerOf(gate, target.config);
@@ -181,13 +178,6 @@ export function sayRemarks(answers: readonly GateAnswer[]): void {
   for (const answer of answers) {
     if (answer.open && answer.reason !== null) say(`runlock: gate ${gateWords(answer)}`);
   }
-}
-
-/** Says why a run may not begin. That an answer can't be had is a failure, and said in any case. */
-export function sayClosed(args: Arguments, target: Target, { code, reason }: Closed): void {
-  if (code !== EXIT.failed && args.flag('quiet')) return;
-  const what = code === EXIT.failed ? 'a gate can not be asked, so nothing is begun' : 'skipped';
-  say(`runlock: ${what}: ${reason} (${printable(target.dir, 4096)})`);
 }
 
 /** On the day of `at` in the local zone. Date fields are seldom there, and what fills them is loaded only then. */

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { formatDuration, parseDuration, systemClock } from '../clock.ts';
 import type { TookOver } from '../endings.ts';
-import type { Waiting } from '../lock.ts';
+import type { Ask, Waiting } from '../lock.ts';
 import { counts, type MarkerItem } from '../marker.ts';
 import { printable } from '../printable.ts';
 import { localTime } from '../words.ts';
@@ -46,6 +46,20 @@ function showLine(text: string): void {
 /** Ends the line that shows what is waited for. */
 export async function clearWaiting(args: Arguments, waiting: Waiting | null): Promise<void> {
   if (waiting !== null && !args.flag('quiet') && (await isTerminal(2))) showLine('');
+}
+
+/**
+ * What is asked under the lock before a run begins, gates and `--from`. What that takes is loaded only then: most
+ * runs ask nothing, and take the lock in one step.
+ */
+export async function readAsk(
+  args: Arguments,
+  target: Target,
+  who: { item: string | null; isHolder: boolean },
+): Promise<Ask | undefined> {
+  const configured = args.flag('no-default-gates') ? [] : target.settings.gates;
+  if (configured.length === 0 && !args.flag('gate') && !args.flag('from')) return undefined;
+  return (await import('./gates.ts')).makeAsk(args, target, who);
 }
 
 /** An item that an earlier run left in an unknown state may be half done, or done. */

@@ -4,12 +4,11 @@ import { newToken } from '../../token.ts';
 import { holderWords } from '../../words.ts';
 import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
-import { readAsk, sayClosed } from '../gates.ts';
 import { draftRecord, readHold, withHolder } from '../holder.ts';
 import { answerJson, statusJson } from '../output.ts';
-import { reportHeld } from '../skip.ts';
+import { reportHeld, sayClosed } from '../skip.ts';
 import { answer, isTerminal, say } from '../streams.ts';
-import { clearWaiting, readWaiting, sayMarks, sayTookOver } from '../taking.ts';
+import { clearWaiting, readAsk, readWaiting, sayMarks, sayTookOver } from '../taking.ts';
 import { findTargetToTake, type Target } from '../target.ts';
 
 export async function main(args: Arguments): Promise<number> {

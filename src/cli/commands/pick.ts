@@ -3,9 +3,10 @@ import { checkGates, chooseItems } from '../../gates/ask.ts';
 import type { Arguments } from '../arguments.ts';
 import { readCandidates } from '../candidates.ts';
 import { EXIT } from '../exit-codes.ts';
-import { closedBy, factsOf, readGates, sayClosed, sayRemarks } from '../gates.ts';
+import { closedBy, factsOf, readGates, sayRemarks } from '../gates.ts';
 import { parseCount } from '../numbers.ts';
 import { answerJson } from '../output.ts';
+import { sayClosed } from '../skip.ts';
 import { answer, say } from '../streams.ts';
 import { findTarget } from '../target.ts';
 

@@ -12,13 +12,12 @@ import { supervise } from '../../run/supervisor.ts';
 import { newToken } from '../../token.ts';
 import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
-import { readAsk, sayClosed } from '../gates.ts';
 import { draftRecord, readHold, withSupervisor } from '../holder.ts';
 import { parseExitCode } from '../numbers.ts';
 import { NO_RUN, statusJson } from '../output.ts';
-import { isInside, reportHeld } from '../skip.ts';
+import { isInside, reportHeld, sayClosed } from '../skip.ts';
 import { say } from '../streams.ts';
-import { clearWaiting, readWaiting, sayMarks, sayTookOver } from '../taking.ts';
+import { clearWaiting, readAsk, readWaiting, sayMarks, sayTookOver } from '../taking.ts';
 import { findTargetToTake, type Target } from '../target.ts';
 
 /** What `--json` tells on the last line of stderr: stdout is the command's own. */
