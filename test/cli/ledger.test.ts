@@ -227,7 +227,7 @@ describe('ledger add', () => {
     expect(Object.keys(publishes)).toHaveLength(162);
     expect(read(box.ledger).startsWith(LEDGER.slice(0, LEDGER.indexOf('\n  }')))).toBe(true);
     expect(fs.readdirSync(box.dir).sort()).toEqual(['adder.sh', 'ledger.json']);
-  }, 180_000);
+  }, 300_000);
 });
 
 describe('ledger add --create', () => {
