@@ -21,6 +21,7 @@ const FORBIDDEN: readonly (readonly [part: string, imports: RegExp, why: string]
   ['records.ts', /^(stores|evidence|cli|run|lock)|^node:/, 'pure'],
   ['words.ts', /^(stores|evidence|cli|run|lock)|^node:/, 'pure'],
   ['evidence/', /^(stores|cli|run)\/|^lock\.ts/, 'evidence is found, not used here'],
+  ['gates/', /^(cli|stores|run)\/|^lock\.ts/, 'a gate answers from facts on disk, not from the lock'],
   ['stores/', /^(cli|run|evidence)\/|^lock\.ts/, 'a store knows nothing of who uses it'],
   ['ledger/', /^(stores|evidence|cli|run)\/|^lock\.ts/, 'a ledger knows nothing of locks on runs'],
   ['run/', /^(cli|stores)\//, 'the supervisor works over any store'],
