@@ -41,7 +41,26 @@ for ((round = 0; round < ROUNDS; round++)); do
   "$NODE" "$RUNLOCK" acquire > answer
   measure 'release' release
   measure 'run true' run true
+  now; from=$at; "$NODE" rewrite.mjs bare.json "ep-$round"; now; bare=$((at - from))
+  now; from=$at; "$NODE" "$RUNLOCK" ledger add 'ledger.json#publishes' "ep-$round" entry.json 2>> errors; code=$?; now
+  printf '%s\\t%s\\t%s\\t%s\\n' "$LEDGER_ADD" "$bare" $((at - from)) "$code"
 done
+`;
+
+/** Measured against the script below, and not against a bare start. */
+const LEDGER_ADD = 'ledger add';
+const LEDGER_ENTRIES = 10_000;
+
+/** What people write instead: it rounds ids, loses entries to others who do the same, and halves files on full disks. */
+const REWRITE = `import fs from 'node:fs';
+const [file, key] = process.argv.slice(2);
+const ledger = JSON.parse(fs.readFileSync(file, 'utf8'));
+ledger.publishes[key] = JSON.parse(fs.readFileSync('entry.json', 'utf8'));
+const fd = fs.openSync(file + '.tmp', 'w');
+fs.writeSync(fd, JSON.stringify(ledger, null, 2));
+fs.fsyncSync(fd);
+fs.closeSync(fd);
+fs.renameSync(file + '.tmp', file);
 `;
 
 /** What each command must answer, or its time is that of something else. */
@@ -54,11 +73,13 @@ function main() {
   const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'runlock-bench-'));
   try {
     fs.writeFileSync(path.join(dir, 'bench.sh'), SCRIPT);
+    writeLedgers(dir);
     const env = {
       ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('RUNLOCK_'))),
       NODE: process.execPath,
       RUNLOCK: BINARY,
       ROUNDS: String(rounds),
+      LEDGER_ADD,
     };
     const { stdout, status, error } = spawnSync('bash', ['bench.sh'], {
       cwd: dir,
@@ -68,7 +89,11 @@ function main() {
     });
     if (error !== undefined || status !== 0)
       throw new Error(`bash bench.sh: ${error?.message ?? `exit code ${status}`}`);
-    printTable(collect(stdout, path.join(dir, 'errors')), rounds);
+    const measured = collect(stdout, path.join(dir, 'errors'));
+    const ledger = measured.get(LEDGER_ADD) ?? [];
+    measured.delete(LEDGER_ADD);
+    printTable(measured, rounds);
+    printLedger(ledger);
   } finally {
     fs.rmSync(dir, { recursive: true, force: true });
   }
@@ -121,6 +146,31 @@ function printTable(measured, rounds) {
     ];
     console.log(columns.join(''));
   }
+}
+
+/** @param {string} dir gets one ledger for each of the two, and the entry to add */
+function writeLedgers(dir) {
+  const entry = { id: 7440123456, title: '第四十二期', rate: 1.1, at: '2026-10-14T16:00:00+08:00' };
+  const entries = Array.from({ length: LEDGER_ENTRIES }, (_, n) => [`old-${n}`, entry]);
+  const ledger = JSON.stringify({ version: 1, publishes: Object.fromEntries(entries) }, null, 2);
+  for (const [name, content] of [
+    ['bare.json', ledger],
+    ['ledger.json', ledger],
+    ['entry.json', JSON.stringify(entry)],
+    ['rewrite.mjs', REWRITE],
+  ])
+    fs.writeFileSync(path.join(dir, name ?? ''), content ?? '');
+}
+
+/** @param {readonly { bare: number, command: number }[]} pairs */
+function printLedger(pairs) {
+  const ratios = pairs.map((pair) => pair.command / pair.bare);
+  const ms = (/** @type {'bare' | 'command'} */ which) =>
+    median(pairs.map((pair) => pair[which] / 1000)).toFixed(0);
+  console.log(
+    `\nledger add, to ${LEDGER_ENTRIES.toLocaleString('en')} entries: ${median(ratios).toFixed(2)} times a script that parses and rewrites the file ` +
+      `(${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}; medians ${ms('command')} and ${ms('bare')} ms)`,
+  );
 }
 
 /** @param {readonly number[]} numbers */

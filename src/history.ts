@@ -1,3 +1,4 @@
+import type { GateAnswer } from './gates/gate.ts';
 import {
   type MarkerEdit,
   type MarkerItem,
@@ -65,6 +66,8 @@ export interface SkippedEvent {
   readonly pid: number | null;
   readonly code: number;
   readonly reason: string;
+  /** What the gates had answered, where they were asked. */
+  readonly gates?: readonly GateAnswer[];
 }
 
 /** An operator has looked at an item, or dropped it. */
@@ -87,6 +90,14 @@ export interface LateEvent {
 
 export type HistoryEvent = TakenEvent | EndedEvent | SkippedEvent | SettledEvent | LateEvent;
 
+/** A line of the history that can't be read: torn by a crash, or not ours. */
+export interface TornLine {
+  readonly text: string;
+  /** When the last event before it was written that can be read, and the next one behind it; null if there is none. */
+  readonly after: string | null;
+  readonly before: string | null;
+}
+
 export type Outcome = EndOutcome | 'skipped' | 'running';
 
 /** One line of `runlock history`. */
@@ -100,6 +111,8 @@ export interface HistoryRun {
   readonly durationMs: number | null;
   readonly exitCode: number | null;
   readonly reason: string | null;
+  /** Of a skipped run: what its gates had answered. */
+  readonly gates: readonly GateAnswer[];
 }
 
 /** Reads one line; null for a line that can't be read (torn by a crash, or not ours). */
@@ -139,6 +152,10 @@ const isOneOf =
     allowed.some((one) => one === value);
 const isObject: Fits = (value) => typeof value === 'object' && value !== null;
 
+const isGateAnswers: Fits = (value) =>
+  Array.isArray(value) &&
+  value.every((one) => isObject(one) && isText((one as GateAnswer).gate) && isFlag((one as GateAnswer).open));
+
 const WORK = { item: orNull(isText), job: orNull(isText) };
 const SHAPES: Readonly<Record<string, Readonly<Record<string, Fits>>>> = {
   taken: {
@@ -163,7 +180,14 @@ const SHAPES: Readonly<Record<string, Readonly<Record<string, Fits>>>> = {
         isObject(value) && Array.isArray((value as Former).processes) && isTime((value as Former).lastKnown),
     ),
   },
-  skipped: { ...WORK, run: orNull(isRun), pid: orNull(isNumber), code: isNumber, reason: isText },
+  skipped: {
+    ...WORK,
+    run: orNull(isRun),
+    pid: orNull(isNumber),
+    code: isNumber,
+    reason: isText,
+    gates: orNull(isGateAnswers),
+  },
   settled: { item: isText, as: orNull(isOneOf('done', 'notDone')), runs: Array.isArray },
   late: { ...WORK, run: isRun, outcome: isOneOf('finished', 'failed') },
 };
@@ -216,6 +240,7 @@ function began(event: TakenEvent): HistoryRun {
     durationMs: null,
     exitCode: null,
     reason: null,
+    gates: [],
   };
 }
 
@@ -233,6 +258,7 @@ function ended(event: EndedEvent, row: HistoryRun | undefined): HistoryRun {
     durationMs: Math.max(0, event.durationMs ?? Date.parse(endedAt) - Date.parse(startedAt)),
     exitCode: event.exitCode ?? null,
     reason: event.reason ?? null,
+    gates: [],
   };
 }
 
@@ -248,6 +274,7 @@ function skipped(event: SkippedEvent): HistoryRun {
     durationMs: 0,
     exitCode: null,
     reason,
+    gates: event.gates ?? [],
   };
 }
 

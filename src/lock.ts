@@ -10,9 +10,10 @@ import {
   type TookOver,
 } from './endings.ts';
 import { RunlockError } from './errors.ts';
+import type { GateAnswer } from './gates/gate.ts';
 import type { EndedEvent, Former, HistoryEvent, SkippedEvent } from './history.ts';
-import { type MarkerItem, settleItem } from './marker.ts';
-import type { HandedIn, LockRecord } from './record.ts';
+import { type MarkerItem, settleItem, unreadableMarker } from './marker.ts';
+import type { HandedIn, LockRecord, ProcessRef } from './record.ts';
 import { recordText, summaryOf } from './records.ts';
 import {
   type Claim,
@@ -51,10 +52,39 @@ export interface Candidate {
   readonly chosenToken: boolean;
   /** The time limit of a `run`, ms. */
   readonly timeoutMs?: number | null;
-  /** Chooses the item under the lock; null: none is left. Undefined: the item is that of `record`. */
-  readonly choose?: (look: Look) => string | null;
+  /** Asked while the lock is held and before an item is marked. Undefined: nothing is to be asked. */
+  readonly ask?: Ask;
   /** May make a held lock free, by ending what is overdue; tells whether to look again. */
   readonly makeRoom?: (look: Look) => Promise<boolean>;
+}
+
+/** What decides, under the lock, whether the run may begin. */
+export interface Ask {
+  /**
+   * Who holds the lock while it asks: the asking process itself, so that its death frees the lock at once. Null:
+   * the holder is that already.
+   */
+  readonly asker: ProcessRef | null;
+  /** @throws RunlockError: the lock is freed, and nothing was begun */
+  readonly permit: (look: Look, run: number) => Promise<Permission>;
+}
+
+export type Permission =
+  | {
+      readonly open: true;
+      readonly item: string | null;
+      readonly gates: readonly GateAnswer[];
+      /** The last step before the item is marked, of what can't be undone; it may still find a gate closed. */
+      readonly clear: (() => Promise<Closed | null>) | null;
+    }
+  | Closed;
+
+/** Why a run may not begin. */
+export interface Closed {
+  readonly open: false;
+  readonly code: number;
+  readonly reason: string;
+  readonly gates: readonly GateAnswer[];
 }
 
 export type Acquired =
@@ -66,9 +96,15 @@ export type Acquired =
       readonly tie: Tie | null;
       /** What earlier runs had left of the item. */
       readonly marks: readonly MarkerItem[];
+      readonly gates: readonly GateAnswer[];
     }
   | { readonly outcome: 'held'; readonly look: Look }
-  | { readonly outcome: 'nothingToDo'; readonly run: number; readonly tookOver: TookOver | null };
+  | {
+      readonly outcome: 'closed';
+      readonly run: number;
+      readonly tookOver: TookOver | null;
+      readonly closed: Closed;
+    };
 
 /** How to wait for a held lock. */
 export interface Waiting {
@@ -181,35 +217,49 @@ export class Lock {
     });
     if (value === null) return null;
     const { record, run, tookOver, marks } = value;
-    if (candidate.choose === undefined) return { outcome: 'acquired', record, run, tookOver, tie, marks };
+    const taken = { record, run, tookOver, marks, tie };
+    if (candidate.ask === undefined) return { outcome: 'acquired', ...taken, gates: [] };
     try {
-      return await this.#choose(candidate.choose, { record, run, tookOver, tie });
+      return await this.#ask(candidate, candidate.ask, taken);
     } catch (error) {
       // Nobody was told of this run, so nobody would end it.
-      await this.cancel(record, 'error', error instanceof Error ? error.message : String(error), null);
+      const reason = error instanceof Error ? error.message : String(error);
+      await this.cancel(record, 'error', reason, null);
       throw error;
     }
   }
 
-  /** Chooses the item now that nobody else can, and begins with it. */
-  async #choose(
-    choose: (look: Look) => string | null,
-    taken: { record: LockRecord; run: number; tookOver: TookOver | null; tie: Tie | null },
-  ): Promise<Acquired> {
-    const look = await this.look();
-    const chosen = await this.store.transact<LockRecord | null>((seen) => {
-      const at = iso(seen.now);
-      const item = choose({ ...look, seen });
-      if (item === null) {
-        const event = { ...skipped(taken.record, 6, 'no candidate is left', at), run: taken.run };
-        return { value: null, change: { type: 'cancel', run: taken.run, event } };
-      }
-      const record = { ...taken.record, item };
-      const begin = beginningOf(record, at, taken.tookOver);
-      return { value: record, change: { type: 'begin', record, begin } };
+  /**
+   * Asks whether the run may begin, now that nobody else can, and begins it. Outside the guard: what is asked may
+   * take its time, and the lock is ours.
+   *
+   * @returns null if the lock was taken over meanwhile, which can only be after the hold
+   */
+  async #ask(candidate: Candidate, ask: Ask, taken: Taken): Promise<Acquired | null> {
+    const { record, run, tookOver } = taken;
+    const permission = await ask.permit(await this.look(), run);
+    if (!permission.open) return this.#close(taken, permission);
+    if ((await this.store.beat(run, record.tokenHash)) === 'other') return null;
+    const closed = (await permission.clear?.()) ?? null;
+    if (closed !== null) return this.#close(taken, closed);
+    const { item, gates } = permission;
+    const { value: begun } = await this.store.transact<LockRecord | null>((seen) => {
+      if (!stands(record, seen)) return { value: null, change: null };
+      const begun: LockRecord = { ...record, ...candidate.record, item };
+      const begin = beginningOf(begun, iso(seen.now), tookOver);
+      return { value: begun, change: { type: 'begin', record: begun, begin } };
     });
-    if (chosen.value === null) return { outcome: 'nothingToDo', run: taken.run, tookOver: taken.tookOver };
-    return { outcome: 'acquired', ...taken, record: chosen.value, marks: [] };
+    return begun === null ? null : { outcome: 'acquired', ...taken, record: begun, gates };
+  }
+
+  /** Frees the lock of a run that may not begin, and writes down why. */
+  async #close({ record, run, tookOver }: Taken, closed: Closed): Promise<Acquired> {
+    await this.store.transact((seen) => {
+      const { code, reason, gates } = closed;
+      const event = { ...skipped(record, code, reason, iso(seen.now)), run, gates };
+      return { value: null, change: { type: 'cancel', run, event } };
+    });
+    return { outcome: 'closed', run, tookOver, closed };
   }
 
   /** The first who meets a heartbeat from the future sets it to now, so that the hold bounds it. */
@@ -514,12 +564,20 @@ interface Taking {
   readonly change: Extract<Change, { type: 'take' }>;
 }
 
+/** A lock that is taken, and whose run has not begun perhaps. */
+type Taken = Omit<Taking, 'change'> & { readonly tie: Tie | null };
+
+/** Of the record to come, what tells of its holder. */
+const NO_HOLDER = { forks: [], caller: null, startedBy: 'runlock, asking whether to begin' };
+
 function planTaking(candidate: Candidate, tokenHash: string, seen: Sighting, verdict: Verdict): Taking {
   const at = iso(seen.now);
   const timeoutMs = candidate.timeoutMs ?? null;
+  const asker = candidate.ask?.asker ?? null;
   const record: LockRecord = {
     version: 1,
     ...candidate.record,
+    ...(asker === null ? {} : { ...NO_HOLDER, pid: asker.pid, pidStarted: asker.started }),
     run: seen.nextRun,
     tokenHash,
     acquiredAt: at,
@@ -532,7 +590,7 @@ function planTaking(candidate: Candidate, tokenHash: string, seen: Sighting, ver
       ? { run: former?.run ?? null, reason: staleWords(verdict.reason, former) }
       : null;
   const after = tookOver === null ? null : interruption(seen, tookOver.reason);
-  const begin = candidate.choose === undefined ? beginningOf(record, at, tookOver) : null;
+  const begin = candidate.ask === undefined ? beginningOf(record, at, tookOver) : null;
   const marked = 'items' in seen.marker ? seen.marker.items : [];
   const marks = marked.filter((entry) => entry.item === record.item);
   return { record, run: seen.nextRun, tookOver, marks, change: { type: 'take', seen, record, after, begin } };
@@ -573,16 +631,6 @@ function refuseUsedToken(seen: Sighting, tokenHash: string): void {
 function entriesOf(seen: Sighting, item: string, where: string): number[] {
   if ('problem' in seen.marker) throw unreadableMarker(seen.marker.problem, where);
   return seen.marker.items.filter((entry) => entry.item === item).map((entry) => entry.run);
-}
-
-/** While nobody knows what is marked, nothing may be picked or settled. */
-export function unreadableMarker(problem: string, where: string): RunlockError {
-  const path = `${where}/current.json`;
-  return new RunlockError(
-    'corrupt',
-    `the marker ${path} can't be read (${problem}), so nobody knows what is in progress: the next acquire rebuilds it from the history`,
-    { path },
-  );
 }
 
 /** Whether everything the holder consists of is known to be gone: then nobody may keep its lock alive. */

@@ -97,6 +97,16 @@ export function counts(entry: MarkerItem, bounds: MarkerBounds, holder: Holder |
   return now <= countsUntil(entry, bounds, holder);
 }
 
+/** While nobody knows what is marked, nothing may be picked, settled or let through a gate. */
+export function unreadableMarker(problem: string, where: string): RunlockError {
+  const path = `${where}/current.json`;
+  return new RunlockError(
+    'corrupt',
+    `the marker ${path} can't be read (${problem}), so nobody knows what is in progress: the next acquire rebuilds it from the history`,
+    { path },
+  );
+}
+
 /**
  * Reads the content of `current.json`. Fields that are not known are dropped, an entry that is none spoils it.
  *

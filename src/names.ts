@@ -44,6 +44,14 @@ export function parseItem(text: string): string {
 }
 
 /**
+ * A key of a ledger, which may be any item: 1 to 1000 characters, as written.
+ * @throws RunlockError 'usage'
+ */
+export function parseKey(text: string): string {
+  return requireText(text, 'key', TEXT_MAX);
+}
+
+/**
  * The job's label or the path of its file: 1 to 1000 characters, as written.
  * @throws RunlockError 'usage'
  */

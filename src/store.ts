@@ -1,4 +1,4 @@
-import type { EndedEvent, HistoryEvent } from './history.ts';
+import type { EndedEvent, HistoryEvent, TornLine } from './history.ts';
 import type { MarkerEdit, MarkerSight } from './marker.ts';
 import type { HandedIn, LockRecord } from './record.ts';
 import type { LiveFile, LockSight } from './rules.ts';
@@ -134,8 +134,8 @@ export interface Store {
   append(event: HistoryEvent): Promise<void>;
   /** How a run ended, by its record or the history; null where neither says so. */
   endOf(run: number): Promise<HistoryEvent | null>;
-  /** The history, oldest first; torn lines are left out and counted. */
-  events(): Promise<{ events: HistoryEvent[]; torn: number }>;
+  /** The history, oldest first; torn lines apart. */
+  events(): Promise<{ events: HistoryEvent[]; torn: TornLine[] }>;
   /** Where the record of a run is, or would be. */
   recordPath(run: number): string;
   /** Where the live file of a run is, or would be. */

@@ -74,7 +74,7 @@ function hex(byte: number | undefined): string {
 }
 
 /** Line and column, from 1, of what follows `before`. A column is a code point. */
-function placeAfter(before: string): string {
+export function placeAfter(before: string): string {
   const lineStart = before.lastIndexOf('\n') + 1;
   const line = before.split('\n').length;
   return `line ${line}, column ${[...before.slice(lineStart)].length + 1}`;

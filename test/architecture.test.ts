@@ -21,7 +21,9 @@ const FORBIDDEN: readonly (readonly [part: string, imports: RegExp, why: string]
   ['records.ts', /^(stores|evidence|cli|run|lock)|^node:/, 'pure'],
   ['words.ts', /^(stores|evidence|cli|run|lock)|^node:/, 'pure'],
   ['evidence/', /^(stores|cli|run)\/|^lock\.ts/, 'evidence is found, not used here'],
+  ['gates/', /^(cli|stores|run)\/|^lock\.ts/, 'a gate answers from facts on disk, not from the lock'],
   ['stores/', /^(cli|run|evidence)\/|^lock\.ts/, 'a store knows nothing of who uses it'],
+  ['ledger/', /^(stores|evidence|cli|run)\/|^lock\.ts/, 'a ledger knows nothing of locks on runs'],
   ['run/', /^(cli|stores)\//, 'the supervisor works over any store'],
 ];
 
@@ -51,6 +53,24 @@ test('only the command line writes to the terminal or ends the process', () => {
   );
   expect(wrong).toEqual([]);
 });
+
+test('what parses ledgers is loaded by the command that needs it alone', () => {
+  const loads = (command: string) => staticallyImportedBy(['cli/main.ts', `cli/commands/${command}.ts`]);
+  expect(loads('ledger')).toContain('jsonc-parser');
+  for (const command of ['hb', 'status', 'acquire', 'release', 'finish', 'run'])
+    expect(loads(command), command).not.toContain('jsonc-parser');
+});
+
+/** All that is loaded with some sources, since none of it waits for an import(). */
+function staticallyImportedBy(files: readonly string[]): Set<string> {
+  const reached = new Set(files);
+  for (const file of reached) {
+    if (!file.endsWith('.ts')) continue;
+    for (const [, to] of read(file).matchAll(/^(?:import|export) (?!type )[^;]*?from '([^']+)'/gms))
+      reached.add(resolve(file, to ?? ''));
+  }
+  return reached;
+}
 
 function allImports(): Import[] {
   const found = sources().flatMap((from) =>

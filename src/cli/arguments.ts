@@ -7,9 +7,9 @@ import { COMMON, type CommandSpec } from './spec.ts';
 /** A parsed command line, checked against the command's options. */
 export class Arguments {
   readonly operands: readonly string[];
-  readonly #values: ReadonlyMap<string, string | true>;
+  readonly #values: ReadonlyMap<string, string | true | readonly string[]>;
 
-  constructor(operands: readonly string[], values: ReadonlyMap<string, string | true>) {
+  constructor(operands: readonly string[], values: ReadonlyMap<string, string | true | readonly string[]>) {
     this.operands = operands;
     this.#values = values;
   }
@@ -28,7 +28,15 @@ export class Arguments {
   /** The option's value, where an empty one has a meaning of its own. */
   possiblyEmpty(name: string): string | undefined {
     const value = this.#values.get(name);
-    return value === true ? '' : value;
+    return typeof value === 'string' || value === undefined ? value : '';
+  }
+
+  /** The values of an option that may be repeated, in order; an empty one is refused. */
+  texts(name: string): readonly string[] {
+    const value = this.#values.get(name);
+    const texts = typeof value === 'object' ? value : [];
+    if (texts.includes('')) throw new RunlockError('usage', `${spelt(name)} needs a value, got an empty one`);
+    return texts;
   }
 }
 
@@ -59,11 +67,15 @@ export function parseArguments(command: string, spec: CommandSpec, argv: readonl
       'short-option-groups': false,
     },
   });
-  const values = new Map<string, string | true>();
+  const values = new Map<string, string | true | readonly string[]>();
   for (const [name, value] of Object.entries(parsed)) {
     if (name === '_' || name === '--') continue;
     const option = Object.hasOwn(options, name) ? options[name] : undefined;
     if (option === undefined) throw unknown(command, name, Object.keys(options));
+    if (option.repeatable === true) {
+      values.set(name, Array.isArray(value) ? value.map(String) : [String(value)]);
+      continue;
+    }
     if (Array.isArray(value))
       throw new RunlockError('usage', `${spelt(name)} is given ${value.length} times, expected once`);
     if (option.value !== undefined) values.set(name, String(value));

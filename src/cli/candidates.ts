@@ -1,12 +1,8 @@
 import fs from 'node:fs';
 import { ioError, RunlockError } from '../errors.ts';
-import { type Look, unreadableMarker } from '../lock.ts';
-import { counts } from '../marker.ts';
 import { parseItem } from '../names.ts';
 import { decodeText, splitLines } from '../text.ts';
-import { holderIn } from './output.ts';
 import { readStdin } from './streams.ts';
-import type { Target } from './target.ts';
 
 /**
  * Candidates, one a line, each once, in order; empty lines are none.
@@ -40,19 +36,4 @@ function readFile(file: string): Buffer {
       cause,
     });
   }
-}
-
-/**
- * Those that may be started: without a mark that counts.
- *
- * @throws RunlockError `corrupt` while nobody knows what is marked
- */
-export function startable(candidates: readonly string[], target: Target, look: Look): string[] {
-  const { marker, now } = look.seen;
-  if ('problem' in marker) throw unreadableMarker(marker.problem, target.dir);
-  const holder = holderIn(look);
-  const marked = new Set(
-    marker.items.filter((entry) => counts(entry, target.settings, holder, now)).map((entry) => entry.item),
-  );
-  return candidates.filter((item) => !marked.has(item));
 }

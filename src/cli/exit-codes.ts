@@ -7,7 +7,10 @@ export const EXIT = {
   usage: 2,
   held: 3,
   notYours: 4,
+  quota: 5,
   item: 6,
+  ledger: 7,
+  output: 9,
   runFailed: 125,
 } as const;
 
@@ -18,7 +21,13 @@ export const EXIT_MEANINGS: readonly (readonly [code: string, meaning: string])[
   ['2', 'the command line, the configuration or an input file is wrong (`run`: 125)'],
   ['3', 'held by another run'],
   ['4', 'not yours, or no longer yours'],
-  ['6', 'item in progress or in an unknown state: nothing to pick, nothing to settle'],
+  ['5', 'gate: quota reached'],
+  [
+    '6',
+    'gate: item in progress or in an unknown state; nothing to pick, nothing to settle; `ledger has`: not there',
+  ],
+  ['7', 'gate: the ledger has it already; `ledger add` refused'],
+  ['9', 'gate: the output file is in use by another process'],
   ['124', '`run`: the time limit or the watchdog ended the command'],
   ['125', '`run`: runlock itself failed or was misused'],
   ['126', '`run`: the command is not executable'],

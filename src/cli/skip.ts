@@ -1,6 +1,7 @@
 import { RunlockError } from '../errors.ts';
 import { ancestors, findCaller } from '../evidence/caller.ts';
-import type { Candidate, Look } from '../lock.ts';
+import type { Candidate, Closed, Look } from '../lock.ts';
+import { printable } from '../printable.ts';
 import { isWithin, recordIn } from '../rules.ts';
 import type { Arguments } from './arguments.ts';
 import { EXIT } from './exit-codes.ts';
@@ -39,6 +40,13 @@ async function writeDown(
     if (!(error instanceof RunlockError)) throw error;
     if (!args.flag('quiet')) say(`runlock: this skip is not in the history: ${error.message}`);
   }
+}
+
+/** Says why a run may not begin. That an answer can't be had is a failure, and said in any case. */
+export function sayClosed(args: Arguments, target: Target, { code, reason }: Closed): void {
+  if (code !== EXIT.failed && args.flag('quiet')) return;
+  const what = code === EXIT.failed ? 'a gate can not be asked, so nothing is begun' : 'skipped';
+  say(`runlock: ${what}: ${reason} (${printable(target.dir, 4096)})`);
 }
 
 /** Whether we are part of the run that holds the lock. */

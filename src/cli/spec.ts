@@ -3,6 +3,7 @@ import type { Arguments } from './arguments.ts';
 /** An option of a command. `value` names what it takes; without it, it is a flag. */
 export interface OptionSpec {
   readonly value?: string;
+  readonly repeatable?: true;
   readonly describe: string;
 }
 
@@ -48,6 +49,14 @@ const HOLD: OptionSpec = {
   describe: 'how old the heartbeat may become: 45m unless set, or never',
 };
 const WAIT: OptionSpec = { value: 'D', describe: 'wait that long for a held lock' };
+const GATES: Readonly<Record<string, OptionSpec>> = {
+  gate: {
+    value: 'G',
+    repeatable: true,
+    describe: 'begin only if G is open: quota:NAME, output:PATH, item, ledger:LEDGER; may be repeated',
+  },
+  'no-default-gates': { describe: 'leave out the gates that runlock.json asks for' },
+};
 const TOKEN: OptionSpec = { value: 'ID', describe: 'shows that the run is yours (RUNLOCK_TOKEN)' };
 const RUN: OptionSpec = {
   value: 'N',
@@ -79,12 +88,14 @@ export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
       pid: { value: 'N', describe: 'process N is the holder, not the script that calls' },
       'no-pid': { describe: 'no process is the holder, the heartbeat alone decides; needs --token' },
       token: { value: 'ID', describe: 'the token of this run; a new one for each run' },
+      ...GATES,
     },
     examples: [
       ['run=$(runlock acquire ep-42) || exit', 'in a script: go on only with the lock'],
       ['runlock acquire --no-pid --token "$INVOCATION_ID"', 'in a pre hook; the post hook shows the same ID'],
+      ['run=$(runlock acquire ep-42 --gate item --gate quota:mail) || exit', 'unless a gate is closed'],
     ],
-    codes: ['0', '1', '2', '3', '6'],
+    codes: ['0', '1', '2', '3', '5', '6', '7', '9'],
     load: () => import('./commands/acquire.ts'),
   },
   hb: {
@@ -122,7 +133,7 @@ export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
     load: () => import('./commands/release.ts'),
   },
   run: {
-    summary: 'all of it around one command: lock, heartbeat, command, record, release',
+    summary: 'all of it around one command: lock, gates, heartbeat, command, record, release',
     operands: '[--] CMD [ARG…]',
     maxOperands: Number.POSITIVE_INFINITY,
     verbatim: true,
@@ -138,15 +149,39 @@ export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
         value: 'D',
         describe: 'the command must call runlock hb at least every D, or it is ended: exit 124',
       },
-      'skip-code': { value: 'N', describe: 'exit with N where the command never started because of 3 or 6' },
+      'skip-code': {
+        value: 'N',
+        describe: 'exit with N where the command never started because of 3, 5, 6, 7 or 9',
+      },
+      ...GATES,
     },
     examples: [
       ['runlock run -- ./publish.sh --all', 'in a crontab: at most one at a time'],
       ['runlock run --timeout 40m --skip-code 0 node publish.js', 'a time limit; a skip is no failure'],
+      ['runlock run --gate quota:mail --gate output:out.json -- ./gen', 'unless a gate is closed'],
     ],
-    codes: ['0', '3', '4', '6', '124', '125', '126', '127', '128+n'],
+    codes: ['0', '3', '4', '5', '6', '7', '9', '124', '125', '126', '127', '128+n'],
     codesNote: 'Otherwise the exit code of the command.',
     load: () => import('./commands/run.ts'),
+  },
+  gate: {
+    summary: 'asks gates alone (without any, those of runlock.json); changes nothing',
+    operands: '[G…]',
+    maxOperands: Number.POSITIVE_INFINITY,
+    options: {
+      item: ITEM,
+      at: {
+        value: 'TIME',
+        describe: 'as of another time: 2026-11-30T09:00, local unless it says Z or +08:00',
+      },
+      days: { value: 'N', describe: 'what each source of a quota counted on each of the last N days' },
+    },
+    examples: [
+      ['runlock gate quota:mail', "is today's quota used up?"],
+      ['runlock gate quota:mail --days 7', 'does each source count at all?'],
+    ],
+    codes: ['0', '1', '2', '5', '6', '7', '9'],
+    load: () => import('./commands/gate.ts'),
   },
   settle: {
     summary: 'an operator has looked: drops ITEM from the marker',
@@ -164,10 +199,34 @@ export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
     summary: 'candidates on stdin, one a line: prints those that may be started, in order',
     operands: '',
     maxOperands: 0,
-    options: { n: { value: 'N', describe: 'print at most N' } },
-    examples: [['ls queue | runlock pick -n 1', 'the first item nobody is working on']],
-    codes: ['0', '1', '2', '6'],
+    options: { n: { value: 'N', describe: 'print at most N' }, ...GATES },
+    examples: [
+      ['ls queue | runlock pick -n 1', 'the first item nobody is working on'],
+      ['ls queue | runlock pick --gate ledger:published', 'those that are not published yet'],
+    ],
+    codes: ['0', '1', '2', '5', '6', '9'],
     load: () => import('./commands/pick.ts'),
+  },
+  ledger: {
+    summary: 'a JSON object on disk that several jobs add to: adds a key, or tells what is there',
+    operands: 'add LEDGER KEY [ENTRY.json | -] | has LEDGER KEY | list LEDGER',
+    maxOperands: 4,
+    options: {
+      create: { describe: 'add: make the file, or the place in it, if there is none' },
+      stamp: { value: 'NAME', describe: 'add: refresh the time under this key of the document' },
+    },
+    examples: [
+      [
+        'runlock ledger add ledger.json#publishes ep-42 entry.json',
+        'one key more, every other byte as it was',
+      ],
+      [
+        'runlock ledger has published ep-42',
+        'published is a name from runlock.json; 0 there, 6 not there, 1 no answer',
+      ],
+    ],
+    codes: ['0', '1', '2', '6', '7'],
+    load: () => import('./commands/ledger.ts'),
   },
   history: {
     summary: 'what ran, what was skipped and why, what was interrupted',
@@ -188,6 +247,18 @@ export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
     ],
     codes: ['0', '1', '2'],
     load: () => import('./commands/history.ts'),
+  },
+  init: {
+    summary: 'writes a runlock.json with the bounds spelt out, and makes the directory and the ledgers',
+    operands: '',
+    maxOperands: 0,
+    options: {},
+    examples: [
+      ['runlock init', 'in the project, once; again after a ledger was added'],
+      ['runlock init --dir /srv/app/runs', 'the state directory is elsewhere'],
+    ],
+    codes: ['0', '1', '2'],
+    load: () => import('./commands/init.ts'),
   },
 };
 

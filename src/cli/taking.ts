@@ -1,12 +1,11 @@
 import fs from 'node:fs';
 import { formatDuration, parseDuration, systemClock } from '../clock.ts';
 import type { TookOver } from '../endings.ts';
-import type { Candidate, Look, Waiting } from '../lock.ts';
+import type { Ask, Waiting } from '../lock.ts';
 import { counts, type MarkerItem } from '../marker.ts';
 import { printable } from '../printable.ts';
 import { localTime } from '../words.ts';
 import type { Arguments } from './arguments.ts';
-import { readCandidates, startable } from './candidates.ts';
 import { heldLine } from './output.ts';
 import { isInside } from './skip.ts';
 import { isTerminal, say } from './streams.ts';
@@ -49,12 +48,18 @@ export async function clearWaiting(args: Arguments, waiting: Waiting | null): Pr
   if (waiting !== null && !args.flag('quiet') && (await isTerminal(2))) showLine('');
 }
 
-/** `--from`: the item is chosen under the lock, as `pick` would. Read before, so that a wrong file takes no lock. */
-export function readChoice(args: Arguments, target: Target): Candidate['choose'] {
-  const file = args.text('from');
-  if (file === undefined) return undefined;
-  const candidates = readCandidates(file);
-  return (look: Look) => startable(candidates, target, look)[0] ?? null;
+/**
+ * What is asked under the lock before a run begins, gates and `--from`. What that takes is loaded only then: most
+ * runs ask nothing, and take the lock in one step.
+ */
+export async function readAsk(
+  args: Arguments,
+  target: Target,
+  who: { item: string | null; isHolder: boolean },
+): Promise<Ask | undefined> {
+  const configured = args.flag('no-default-gates') ? [] : target.settings.gates;
+  if (configured.length === 0 && !args.flag('gate') && !args.flag('from')) return undefined;
+  return (await import('./gates.ts')).makeAsk(args, target, who);
 }
 
 /** An item that an earlier run left in an unknown state may be half done, or done. */

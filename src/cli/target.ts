@@ -20,6 +20,7 @@ export interface Target {
   /** The lock's directory, absolute: what RUNLOCK_LOCK refers to. */
   readonly dir: string;
   readonly settings: LockSettings;
+  readonly config: Config;
   readonly configPath: string | null;
 }
 
@@ -46,6 +47,11 @@ export function findTargetToTake(args: Arguments): Target {
   const place = findPlace(args);
   if (place.assumed && !fs.existsSync(place.base)) refuseAccident(path.dirname(place.base));
   return targetOf(place);
+}
+
+/** The configuration alone, for a command that is about no lock. */
+export function findSettings(args: Arguments): Config {
+  return findPlace(args).config;
 }
 
 /** Every lock under the state directory, the default one first. */
@@ -114,7 +120,7 @@ function makeTarget(place: Place, folder: string | null, name: string, settings:
     notice: (notice) => say(`runlock: ${noticeWords(notice)}`),
   });
   const lock = new Lock(store, systemWitness, systemClock);
-  return { lock, name, dir: store.where, settings, configPath: place.config.path };
+  return { lock, name, dir: store.where, settings, config: place.config, configPath: place.config.path };
 }
 
 function noticeWords(notice: Notice): string {
@@ -160,7 +166,7 @@ function realPath(file: string): string {
   }
 }
 
-function absolute(file: string): string {
+export function absolute(file: string): string {
   try {
     return path.resolve(file);
   } catch (cause) {
@@ -170,7 +176,7 @@ function absolute(file: string): string {
 }
 
 /** An empty variable counts as none. */
-function fromEnvironment(name: string): string | undefined {
+export function fromEnvironment(name: string): string | undefined {
   const value = process.env[name];
   return value === '' ? undefined : value;
 }

@@ -1,10 +1,13 @@
 import { lstatSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { ioError, systemCode } from '../errors.ts';
+import { type Gate, parseGate, requireQuota } from '../gates/parse.ts';
 import { type LockName, parseLockName } from '../names.ts';
 import { printable } from '../printable.ts';
 import { decodeText, findDuplicateKey } from '../text.ts';
 import { parse, readConfigFile } from './file.ts';
+import { type LedgerSettings, readLedgers } from './ledgers.ts';
+import { type Quota, readQuotas } from './quotas.ts';
 import {
   asConfigError,
   describe,
@@ -36,6 +39,8 @@ export interface LockSettings {
   killAfterMs: number;
   /** How often the command must call `hb`, in ms; null is never. */
   watchdogMs: number | null;
+  /** The gates that are asked before a run begins, unless the command line leaves them out. */
+  gates: readonly Gate[];
 }
 
 export interface Config {
@@ -47,10 +52,14 @@ export interface Config {
   readonly store: string | null;
   /** The state directory may be on a network or FUSE mount, because this machine alone uses it. */
   readonly singleMachine: boolean;
+  /** By their names. */
+  readonly ledgers: ReadonlyMap<string, LedgerSettings>;
+  /** By name, in its composed Unicode form (NFC). */
+  readonly quotas: ReadonlyMap<string, Quota>;
   settingsFor(name: LockName): LockSettings;
 }
 
-const FILE_NAME = 'runlock.json';
+export const FILE_NAME = 'runlock.json';
 const DEFAULT_DIR = 'runs';
 
 const DEFAULT_HOLD_MS = 45 * 60_000;
@@ -65,6 +74,7 @@ const LOCK_KEYS = {
   timeout: duration(),
   killAfter: duration({ zero: true }),
   watchdog: duration(),
+  gates: readGates,
 } satisfies Readers;
 
 /** All keys of the file: a new one is one more line here. */
@@ -74,6 +84,8 @@ const TOP_KEYS = {
   store: readText,
   singleMachine: readBoolean,
   ...LOCK_KEYS,
+  ledgers: readLedgers,
+  quotas: readQuotas,
   locks: readLocks,
 } satisfies Readers;
 
@@ -109,7 +121,27 @@ export function loadConfig(path: string | null): Config {
     const key = printable(JSON.stringify(duplicate.key), 60);
     throw wrong({ file, keys: [] }, 'each key once', `a second ${key} at ${duplicate.place}`);
   }
-  return makeConfig(file, readObject(TOP_KEYS, value, { file, keys: [] }));
+  const top = { file, keys: [] };
+  const read = readObject(TOP_KEYS, value, top);
+  const config = makeConfig(file, read);
+  requireQuotas(read.gates, inside(top, 'gates'), config);
+  for (const [name, lock] of read.locks?.values() ?? []) {
+    requireQuotas(lock.gates, inside(inside(inside(top, 'locks'), name), 'gates'), config);
+  }
+  return config;
+}
+
+/** Gates may stand before the quotas that they name. */
+function requireQuotas(gates: readonly Gate[] = [], at: Place, config: Config): void {
+  for (const [index, gate] of gates.entries()) {
+    if (gate.type !== 'quota') continue;
+    const place = inside(at, String(index));
+    asConfigError(
+      place,
+      () => requireQuota(gate, config),
+      () => `${where(place)}: `,
+    );
+  }
 }
 
 function makeConfig(path: string | null, top: ReadBy<typeof TOP_KEYS>): Config {
@@ -118,8 +150,10 @@ function makeConfig(path: string | null, top: ReadBy<typeof TOP_KEYS>): Config {
     dir: path === null ? null : resolve(dirname(path), top.dir ?? DEFAULT_DIR),
     store: top.store ?? null,
     singleMachine: top.singleMachine ?? false,
+    ledgers: top.ledgers ?? new Map(),
+    quotas: top.quotas ?? new Map(),
     settingsFor(name) {
-      const own = { ...top, ...top.locks?.get(name.key) };
+      const own = { ...top, ...top.locks?.get(name.key)?.[1] };
       const freshMs = own.fresh ?? DEFAULT_FRESH_MS;
       return {
         holdMs: own.hold === undefined ? DEFAULT_HOLD_MS : own.hold,
@@ -128,27 +162,47 @@ function makeConfig(path: string | null, top: ReadBy<typeof TOP_KEYS>): Config {
         timeoutMs: own.timeout ?? null,
         killAfterMs: own.killAfter ?? DEFAULT_KILL_AFTER_MS,
         watchdogMs: own.watchdog ?? null,
+        gates: own.gates ?? [],
       };
     },
   };
 }
 
-/** By the lock's key, since its name has many spellings. */
-function readLocks(value: unknown, at: Place): ReadonlyMap<string, ReadBy<typeof LOCK_KEYS>> {
-  const locks = new Map<string, ReadBy<typeof LOCK_KEYS>>();
-  const spellings = new Map<string, string>();
+/** Whether there are such quotas is checked when the whole file is read. */
+function readGates(value: unknown, at: Place): readonly Gate[] {
+  if (!Array.isArray(value)) throw wrong(at, 'an array of gates', describe(value));
+  return value.map((entry, index) => {
+    const place = inside(at, String(index));
+    const text = readText(entry, place);
+    return asConfigError(
+      place,
+      () => parseGate(text, dirname(at.file)),
+      () => `${where(place)}: `,
+    );
+  });
+}
+
+/** By the lock's key, since its name has many spellings; with the one that is used here. */
+function readLocks(
+  value: unknown,
+  at: Place,
+): ReadonlyMap<string, readonly [string, ReadBy<typeof LOCK_KEYS>]> {
+  const locks = new Map<string, readonly [string, ReadBy<typeof LOCK_KEYS>]>();
   for (const [text, entry] of requireObject(value, at)) {
     const { key } = asConfigError(
       at,
       () => parseLockName(text),
       () => `${where(at)}: `,
     );
-    const same = spellings.get(key);
+    const same = locks.get(key);
     if (same !== undefined) {
-      throw wrong(at, 'each lock once', `${describe(same)} and ${describe(text)}, which are the same lock`);
+      throw wrong(
+        at,
+        'each lock once',
+        `${describe(same[0])} and ${describe(text)}, which are the same lock`,
+      );
     }
-    spellings.set(key, text);
-    locks.set(key, readObject(LOCK_KEYS, entry, inside(at, text)));
+    locks.set(key, [text, readObject(LOCK_KEYS, entry, inside(at, text))]);
   }
   return locks;
 }

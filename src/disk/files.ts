@@ -243,13 +243,14 @@ export class Staged {
   }
 
   /**
+   * @param ownership the bits and owner of the new file, or what gives them to it while it is still empty
    * @param options.in the directory of the temporary file, where it is not the file's own
    * @throws RunlockError `io`; nothing is left behind then
    */
   static write(
     file: string,
     content: string | Uint8Array,
-    ownership: Ownership,
+    ownership: Ownership | ((fd: number) => void),
     options: { sync: boolean; in?: string },
   ): Staged {
     const temporary = temporaryName(
@@ -259,7 +260,8 @@ export class Staged {
     try {
       const fd = fs.openSync(temporary, O_WRONLY | O_CREAT | O_EXCL, 0o600);
       try {
-        own(fd, ownership);
+        if (typeof ownership === 'function') ownership(fd);
+        else own(fd, ownership);
         writeAll(fd, typeof content === 'string' ? Buffer.from(content) : content, null);
         if (options.sync) fs.fsyncSync(fd);
       } finally {
@@ -268,6 +270,7 @@ export class Staged {
       return staged;
     } catch (error) {
       staged.discard();
+      if (error instanceof RunlockError) throw error;
       throw refused('write', file, error);
     }
   }

@@ -66,7 +66,7 @@ export function tryLock(fd: number, mode: 'exclusive' | 'shared', file: string):
     if (code === 'EAGAIN' || code === 'EACCES' || code === 'EBUSY') return false;
     throw new RunlockError(
       'noKernelLock',
-      `the file system of ${file} gives no kernel locks (${code}): put the state directory on a local disk`,
+      `the file system of ${file} gives no kernel locks (${code}): use a local disk`,
       { path: file, cause: error },
     );
   }

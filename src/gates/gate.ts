@@ -18,4 +18,8 @@ export interface SourceCount {
   /** As the configuration names it: the file's pattern, or `history`. */
   readonly source: string;
   readonly count: number;
+  /** The files that were there and read, absolute. */
+  readonly files?: readonly string[];
+  /** Lines about a success that tell no time, and so don't count; absent if there are none. */
+  readonly untimed?: number;
 }

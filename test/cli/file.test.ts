@@ -26,7 +26,6 @@ function expectOneClearLine(stderr: string, file: string): void {
 }
 
 describe('a lock.json that is no lock is held while it is young and taken over once it is old', () => {
-  // C1, C3
   test.each(Object.entries(NO_LOCK))('%s', async (_, content) => {
     const box = new Sandbox();
     const file = box.putLock('');
@@ -111,7 +110,6 @@ describe('run numbers go on rising', () => {
     }
   });
 
-  // E6
   test.each([
     ['the guard', ['lock.guard']],
     ['the guard and the records', ['lock.guard', 'records']],

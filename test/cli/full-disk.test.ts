@@ -57,7 +57,6 @@ const NEARLY_FULL: { disk: string; left: number; make: Disk }[] = [
   ...[0, 1, 2, 3, 5, 8].map((left) => ({ disk: 'ext2', left, make: ext2 })),
 ];
 
-// C4
 describe('on a full disk', () => {
   test.for(NEARLY_FULL)(
     'acquire takes the lock whole or not at all: $disk, $left kB left',
@@ -212,6 +211,33 @@ describe('on a full disk', () => {
     expect((await run.result).code).toBe(0);
     expect(box.read('records', '1.json')).toContain(BIG);
   });
+
+  test.for(NEARLY_FULL)(
+    'ledger add writes the ledger whole or leaves the old one: $disk, $left kB left',
+    async ({ left, make }, ctx) => {
+      const box = make(ctx);
+      box.makeRuns();
+      const entries = Object.fromEntries(
+        [...Array(100).keys()].map((n) => [`ep-${n}`, { title: 'x'.repeat(100) }]),
+      );
+      const old = JSON.stringify({ publishes: entries }, null, 2);
+      fs.writeFileSync(box.file('ledger.json'), old);
+      fill(box, left);
+      const add = ['ledger', 'add', 'runs/ledger.json#publishes', 'ep-new', '-'];
+      const { code, stdout, stderr } = await box.runlock(add, { input: '{"title":"new"}' });
+      expectNothingHalf(box);
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr).toMatch(/ENOSPC|no space/);
+      expect(lines(stderr)).toHaveLength(1);
+      expect(box.read('ledger.json')).toBe(old);
+      makeRoom(box);
+      expect((await box.runlock(add, { input: '{"title":"new"}' })).code).toBe(0);
+      expect(
+        Object.keys((JSON.parse(box.read('ledger.json')) as { publishes: object }).publishes),
+      ).toHaveLength(101);
+      expect(fs.readdirSync(box.runs)).toEqual(['ledger.json']);
+    },
+  );
 
   test('a disk without room for another name counts as full', async (ctx) => {
     const box = tmpfs(ctx, 'size=1m,nr_inodes=24');

@@ -30,7 +30,6 @@ async function endContainer(container: Running): Promise<void> {
   await container.ended;
 }
 
-// A3
 test('a container that is restarted gets in at once, though it has the numbers of the old one', async (ctx) => {
   needsNamespaces(ctx);
   const box = new Sandbox();
@@ -52,7 +51,6 @@ test('beside a container that runs, another does not get in, though both have th
   expect((await first.result).code).toBe(0);
 });
 
-// A4
 test('a run in a container holds outside of it, and not a moment longer than it lives', async (ctx) => {
   needsNamespaces(ctx);
   const box = new Sandbox();
@@ -129,7 +127,6 @@ test('where /proc is that of another container, a script and a run still hold', 
   expect(await tryAcquire(box)).toBe(0);
 });
 
-// A5
 const NOBODY = ['--reuid=65534', '--regid=65534', '--clear-groups'];
 
 /** For those who may not enter root's own directories. */

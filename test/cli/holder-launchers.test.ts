@@ -121,8 +121,6 @@ test('where make, find or code on the command line called, the heartbeat alone d
   }
 });
 
-// A13
-
 /** A process of that name, which starts the rest of its words and waits for it. */
 function startAs(box: Sandbox, name: string, args: readonly string[]): Running {
   const program = path.join(box.dir, name);

@@ -26,7 +26,6 @@ async function ask(script: Running, command: string): Promise<number> {
   return Number(said.slice(said.lastIndexOf(before) + before.length));
 }
 
-// A9, B5
 test('a holder that was stopped for longer than its hold is out: what it does then changes nothing of its successor', async () => {
   const box = new Sandbox();
   const old = await holder(box, 'ep-1');
@@ -116,7 +115,6 @@ test('a holder that beats late, before anyone has taken over, still holds', asyn
   expect(await ask(script, 'runlock finish')).toBe(0);
 });
 
-// A14
 test('what is left of a killed script in its group holds, and is named, until it ends', async () => {
   const box = new Sandbox();
   const script = startShell(box, ['bash'], 'runlock acquire x; sleep 1000 & echo "child $!."; wait');

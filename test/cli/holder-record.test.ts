@@ -17,7 +17,6 @@ import {
 
 const AGED = 46 * MINUTE;
 
-// A2
 test('a number that another process has now does not hold', async () => {
   const box = new Sandbox();
   const pid = await bystander(box);
@@ -74,7 +73,6 @@ test('a number that is a thread of something else does not hold', async () => {
   expect(await tryAcquire(box)).toBe(0);
 });
 
-// A6
 test.for(['with', 'without'])('a zombie %s its start time on record does not hold', async (how, ctx) => {
   needs(ctx, 'perl');
   const box = new Sandbox();
@@ -130,7 +128,6 @@ ctypes.CDLL(None).syscall(${exit}, 0)`;
   expect(await tryAcquire(box)).toBe(0);
 });
 
-// A7
 const ODD_PIDS = [
   ...[
     '0',
@@ -178,7 +175,6 @@ test('the largest number a system can give out, which nobody has, does not hold'
   expect(await tryAcquire(box)).toBe(0);
 });
 
-// A8
 const OTHER_BOOT = { ...thisMachine(), bootId: '11111111-2222-3333-4444-555555555555' };
 const LONG = 365 * 24 * 60 * MINUTE;
 const bootedMs = () => Number(fs.readFileSync('/proc/uptime', 'utf8').split(' ')[0]) * 1000;
@@ -222,7 +218,6 @@ test('a lock of another boot that has beaten since this one is of another machin
   expect(await tryAcquire(box)).toBe(0);
 });
 
-// A10
 test.each([
   ['host', { host: 'elsewhere', bootId: OTHER_BOOT.bootId }],
   ['host that names no boot', { host: 'elsewhere', bootId: null }],

@@ -181,7 +181,6 @@ test('a script that the holder starts may beat, but neither finish nor release',
   expect(stderr).toContain('not yours');
 });
 
-// A12
 for (const shell of SHELLS) {
   test(`in ${shell.join(' ')}, a subshell that works on holds the lock after its script has ended`, async (ctx) => {
     needs(ctx, shell[0]);

@@ -35,7 +35,6 @@ async function expectRefused(box: Sandbox, file: string): Promise<void> {
 }
 
 describe('a symbolic link in place of a state file is refused, and what it points to is untouched', () => {
-  // C7
   test.each(STATE_FILES)('%s', async (name) => {
     const box = await used();
     const content = fs.existsSync(box.file(name))

@@ -18,7 +18,6 @@ async function expectNoStart(box: Sandbox, reason: RegExp, options: Options = {}
 }
 
 describe('a state directory that can not be written is an error, never "held" and never "free"', () => {
-  // C5
   test('a read-only mount; looking works there', async (ctx) => {
     const box = new Sandbox();
     mountOver(ctx, box, ['-t', 'tmpfs', 'none']);
@@ -120,7 +119,6 @@ describe("root's cron does not shut the user out", () => {
   }
   const WELL = [0, 0, 1, 0, 0];
 
-  // C6
   test.for([
     ["the user's own directory", 0o755, 65534],
     ['a directory that everyone may write', 0o777, 0],
@@ -152,7 +150,6 @@ describe("root's cron does not shut the user out", () => {
     expect((await box.runlock(['status'], nobody)).code).toBe(0);
   });
 
-  // A5
   test.for([
     ['may not', 0o755],
     ['may', 0o777],

@@ -60,7 +60,7 @@ const TAKEABLE: Record<string, (box: Sandbox) => void> = {
 };
 
 describe('of several that try for the same lock at the same moment exactly one gets it', () => {
-  // D1: 60 rounds in all, of 8 on the plain stale lock; the stress script runs many more.
+  // 60 rounds in all, of 8 on the plain stale lock; the stress script runs many more.
   test.each(Object.entries(TAKEABLE))(
     '%s',
     async (_, prepare) => {
@@ -81,7 +81,6 @@ describe('of several that try for the same lock at the same moment exactly one g
   );
 });
 
-// C2
 test('of 50 that start at once on a free lock one wins, and a half-written lock is never taken for garbage', async () => {
   const box = new Sandbox();
   for (let round = 1; round <= 2; round += 1) {
@@ -95,7 +94,6 @@ test('of 50 that start at once on a free lock one wins, and a half-written lock 
 }, 300_000);
 
 describe('an instance whose lock was taken over does not touch its successor', () => {
-  // D2
   test.each([
     ['the caller', '', ''],
     ['its token', '--no-pid --token A', '--token A'],
@@ -150,7 +148,6 @@ test('of a late heartbeat and a takeover at the same moment only one succeeds', 
   }
 });
 
-// D5
 test('who only looks is never taken for a holder', async () => {
   const box = new Sandbox();
   await box.runlock(['run', 'true']);

@@ -5,7 +5,6 @@ import { gone, isAlive, needs, pidFrom, startRun } from './jobs.ts';
 const SHOW = [process.execPath, '-e', 'process.stdout.write(JSON.stringify(process.argv.slice(1)))', '--'];
 
 describe('the command gets what it is given, as it is', () => {
-  // E9
   const HARD = [
     'a b',
     '$X',
@@ -79,7 +78,6 @@ describe('the command gets what it is given, as it is', () => {
   });
 });
 
-// E12
 describe('Ctrl-C on a terminal', () => {
   /** Counts INTs, and gives a second one that comes by mistake time to arrive. */
   const COUNT = `let n = 0; process.on('SIGINT', () => { n += 1; setTimeout(() => { console.log('count=' + n); process.exit(0); }, 1000); });
@@ -151,7 +149,6 @@ describe('a tree that has had its time is ended whole', () => {
     expect(box.history().at(-1)).toMatchObject({ outcome: 'timedOut', exitCode: 124 });
   }
 
-  // E13
   test('after --timeout, though it ignores TERM and has children', async () => {
     await expectEnded(new Sandbox(), ['--timeout', '1s'], STUBBORN);
   });
@@ -173,7 +170,6 @@ describe('a tree that has had its time is ended whole', () => {
     );
   });
 
-  // E14
   test('when it calls no hb for longer than --watchdog', async () => {
     await expectEnded(new Sandbox(), ['--watchdog', '1s'], STUBBORN);
   });

@@ -17,7 +17,6 @@ const POPEN = `python3 -c "import subprocess, os
 p = subprocess.Popen(['sleep', '50'], close_fds=True); print('child=%d' % p.pid); print('left=%d' % os.getpid(), flush=True); p.wait()"`;
 
 describe('when run is killed with SIGKILL, the lock stays held while the job lives, and no longer', () => {
-  // E2
   const JOBS: [what: string, command: string[]][] = [
     ['the command', ['sh', '-c', 'echo left=$$; exec sleep 50']],
     ['only its grandchild', ['sh', '-c', 'sh -c "sleep 50 & echo left=\\$!" ; exit 0']],
@@ -68,7 +67,6 @@ describe('when run is killed with SIGKILL, the lock stays held while the job liv
     expect(isAlive(left)).toBe(true);
   });
 
-  // B1
   test('killed with its whole group it is free at once', async () => {
     const box = new Sandbox();
     const run = startRun(box, ['--item', 'ep', '--hold', 'never', '--', 'sh', '-c', 'echo begun; sleep 50']);
@@ -96,7 +94,6 @@ describe('when run is killed with SIGKILL, the lock stays held while the job liv
 });
 
 describe('a cleaner that deletes files in mid-run does not let a second run in', () => {
-  // C8
   test.each([
     ['lock.json', ['lock.json']],
     ['the guard', ['lock.guard']],
@@ -153,7 +150,6 @@ describe('a cleaner that deletes files in mid-run does not let a second run in',
 });
 
 describe('run inside run', () => {
-  // E15
   test('on the same lock: the inner one is told where it is, and nothing hangs', async () => {
     const box = new Sandbox();
     const { code, stdout, stderr } = await box.runlock([
@@ -198,7 +194,6 @@ describe('run inside run', () => {
 });
 
 describe('what the command handed in counts, though everything is killed before its run ends', () => {
-  // E19
   const WAYS: [what: string, handIn: string, outcome: string, record: string][] = [
     [
       'by finish',

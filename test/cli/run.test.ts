@@ -4,7 +4,6 @@ import { eventually, Sandbox } from './harness.ts';
 import { gone, isAlive, Job, kill, lines, pidFrom, SIGNAL_TELLER, startRun } from './jobs.ts';
 
 describe('a signal to run reaches the command once, and the lock is kept until its tree is gone', () => {
-  // E1
   test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('%s', async (signal) => {
     const box = new Sandbox();
     const run = startRun(box, ['--item', 'ep', '--', ...SIGNAL_TELLER]);
@@ -21,7 +20,6 @@ describe('a signal to run reaches the command once, and the lock is kept until i
     expect((await box.runlock(['run', 'true'])).code).toBe(0);
   });
 
-  // E3
   test('a job that takes its time to tidy up keeps the lock in that time, and its own exit code', async () => {
     const box = new Sandbox();
     const job = 'trap "echo tidying; read line; exit 7" TERM; echo begun; while :; do sleep 0.02; done';
@@ -63,7 +61,7 @@ describe('a signal to run reaches the command once, and the lock is kept until i
 });
 
 describe('a signal at any moment of the start leaves a lock that can be taken at once', () => {
-  // D3: 60 tries at 0 to 300 ms.
+  // 60 tries at 0 to 300 ms.
   test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
     '%s',
     async (signal) => {
@@ -86,7 +84,6 @@ describe('a signal at any moment of the start leaves a lock that can be taken at
 });
 
 describe('a daemon that the job left behind keeps nothing', () => {
-  // E4
   test.each([
     ['setsid', 'setsid sleep 50 & echo daemon=$!'],
     ['setsid twice, its output closed', 'setsid sh -c "setsid sleep 50 >/dev/null 2>&1 & echo daemon=\\$!"'],
@@ -116,7 +113,6 @@ describe('the exit code is that of the command', () => {
     ['SEGV', 139, ['sh', '-c', 'kill -SEGV $$']],
   ];
 
-  // E5
   test.each(TABLE)('%s: %i', async (_, code, command) => {
     const box = new Sandbox();
     const result = await box.runlock(['run', '--item', 'ep', ...command]);
@@ -168,7 +164,6 @@ describe('the exit code is that of the command', () => {
 });
 
 describe('a run that finds the lock held', () => {
-  // E7
   test('says in one line which run, whose, since when and where', async () => {
     const box = new Sandbox();
     const run = startRun(box, ['--item', 'ep-42', '--', 'sh', '-c', 'echo begun; read line']);

@@ -31,7 +31,6 @@ function standingClock(ctx: TestContext) {
   return { env, age, ago };
 }
 
-// B11
 test('one status says of a killed run what its lock and its mark are, and why, however long ago it was', async () => {
   const box = new Sandbox();
   const run = box.start('runlock', ['run', '--item', 'ep', '--', 'bash', '-c', 'echo up; read -r line'], {
@@ -108,7 +107,6 @@ test('the mark of a run that still works counts, however long ago it was set', a
   await run.ended;
 });
 
-// B13
 const AGES: readonly (readonly [hold: string | null, below: number, above: number])[] = [
   [null, 45 * MINUTE - SECOND, 45 * MINUTE + SECOND],
   ['10m', 10 * MINUTE - SECOND, 10 * MINUTE + SECOND],

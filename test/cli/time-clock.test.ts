@@ -21,7 +21,6 @@ const AGED = 46 * MINUTE;
 /** How far the heartbeat is ahead of now, ms. */
 const ahead = (box: Sandbox) => lockAsItIs(box).mtimeMs - Date.now();
 
-// B6
 test('a dead holder whose heartbeat is from the future does not hold', async () => {
   const box = new Sandbox();
   box.putLock({ pid: deadPid(), run: 3, ...thisMachine(), pidStarted: '1' }, -DAY);
@@ -93,7 +92,6 @@ test('a killed run whose heartbeat is from the future blocks nobody', async () =
   expect(await tryAcquire(box)).toBe(0);
 });
 
-// B7
 const RUN = ['run', '--item', 'ep', '--hold', '1s', '--timeout', '20m', '--watchdog', '20m', '--'];
 
 test.for(['+50m', '-50m', '+400d'])(

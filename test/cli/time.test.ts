@@ -16,7 +16,6 @@ import {
 
 const AGED = 46 * MINUTE;
 
-// B1
 test.each([
   ['a command', [], 'echo up; read -r line'],
   ['a command with children', [], '(sleep 1000; true) & sh -c "sleep 1000; true" & echo up; wait'],
@@ -63,7 +62,6 @@ test('a command that is killed alone ends its run; the lock is free at once', as
   expect((await look(box)).state).toBe('free');
 });
 
-// B2
 test('a run that takes longer than its hold keeps the lock throughout', async () => {
   const box = new Sandbox();
   const command = ['bash', '-c', 'echo up; read -r line'];
@@ -115,7 +113,6 @@ test('a script that beats in time keeps the lock for longer than its hold; one t
   expect(script.child.exitCode).toBeNull();
 });
 
-// B4
 const BEATS = {
   'a child that it left': 'runlock hb',
   'a child that it left, with the number of the run': 'runlock hb --run $run',

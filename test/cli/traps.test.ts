@@ -13,7 +13,6 @@ function started(ctx: TestContext, box: Sandbox, shell: readonly string[], text:
 }
 
 describe("a script's trap on its way out", () => {
-  // E17
   test.for(SHELLS)('a refused script keeps its 3 and frees nothing: %s', async (shell, ctx) => {
     const box = new Sandbox();
     const holder = new Job(box);
@@ -85,7 +84,6 @@ describe("a script's trap on its way out", () => {
 });
 
 describe('a finish that is not due writes nothing', () => {
-  // E16
   async function held(): Promise<Sandbox> {
     const box = new Sandbox();
     expect((await box.runlock(['acquire', 'ep', '--no-pid', '--token', 'T'])).code).toBe(0);
@@ -143,7 +141,6 @@ describe('a finish that is not due writes nothing', () => {
 });
 
 describe('an ID that names no new run is refused', () => {
-  // E18
   test('that of the run that holds, and that of the last one, however it ended', async () => {
     const box = new Sandbox();
     const acquire = (token: string) => box.runlock(['acquire', 'ep', '--no-pid', '--token', token]);
@@ -182,7 +179,6 @@ describe('a script under run', () => {
     runlock acquire x; echo "acquire $?"; runlock hb; echo "hb $?"
     echo '{"inner":true}' | runlock finish -; echo "finish $?"`;
 
-  // E11
   test('on the same lock: it is told where it is, and nothing is freed before the end', async () => {
     const box = new Sandbox();
     const script = box.write('job.sh', `${SCRIPT}; runlock release; read line`);
@@ -198,7 +194,6 @@ describe('a script under run', () => {
     expect(Object.keys(filesUnder(box.file('records')))).toHaveLength(1);
   });
 
-  // E10
   test.each([
     ['found by the current directory', 'cd other', ''],
     ['named by the environment', 'cd other; export RUNLOCK_DIR="$PWD/runs"', ''],

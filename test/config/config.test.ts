@@ -48,6 +48,7 @@ const DEFAULTS = {
   timeoutMs: null,
   killAfterMs: 10_000,
   watchdogMs: null,
+  gates: [],
 };
 
 describe('findConfig', () => {
@@ -116,6 +117,7 @@ describe('what the configuration says', () => {
       timeoutMs: 2_700_000,
       killAfterMs: 0,
       watchdogMs: 600_000,
+      gates: [],
     };
     expect(config.settingsFor(parseLockName('other'))).toEqual(top);
     expect(config.settingsFor(parseLockName('DEFAULT'))).toEqual({ ...top, timeoutMs: 3_600_000 });

@@ -39,7 +39,7 @@ async function takesAndFinishes(
   const lock = new Lock(store, witness, clock);
   await lock.look();
   const { torn } = await store.events();
-  const wrong = torn > 0 ? [`${torn} torn lines in the history`] : [];
+  const wrong = torn.length > 0 ? [`${torn.length} torn lines in the history`] : [];
 
   // Whoever has it has not beaten for too long.
   const file = path.join(dir, 'lock.json');

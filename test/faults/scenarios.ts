@@ -65,6 +65,12 @@ export const SCENARIOS: readonly Scenario[] = [
       return box;
     },
   },
+  {
+    ...FAILS,
+    name: 'acquire, asking a gate',
+    args: [...ACQUIRE, '--gate', 'item'],
+    prepare: stale,
+  },
   { ...FAILS, name: 'hb', args: ['hb', '--token', TOKEN], prepare: held, holds: true },
   {
     ...FAILS,

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { runsOf } from '../../src/history.ts';
-import { type Acquired, Lock } from '../../src/lock.ts';
+import { type Acquired, type Closed, Lock, type Look, type Permission } from '../../src/lock.ts';
 import type { Store } from '../../src/store.ts';
 import { hashToken } from '../../src/token.ts';
 import { candidate, claimOf, FakeMachine } from './fakes.ts';
@@ -280,16 +280,99 @@ export function storeContract(name: string, make: () => StoreFixture): void {
       });
     });
 
-    test('the item is chosen under the lock, and the lock is free again if none is left', async () => {
-      const me = script(1);
-      const one = await open().acquire({ ...candidate(me), choose: () => 'ep-9' });
-      expect(acquired(one).record.item).toBe('ep-9');
-      expect(await marks()).toEqual([['ep-9', 1, 'running']]);
-      await open().release(claimOf(me), null, true);
-      const none = await open().acquire({ ...candidate(me), choose: () => null });
-      expect(none).toMatchObject({ outcome: 'nothingToDo', run: 2 });
-      expect((await open().look()).verdict.state).toBe('free');
-      expect((await outcomes()).at(-1)).toEqual([2, 'skipped']);
+    describe('what is asked under the lock', () => {
+      const permit = (item: string): Permission => ({ open: true, item, gates: [], clear: null });
+      const closed: Closed = {
+        open: false,
+        code: 5,
+        reason: 'quota:q: 1 of 1 used',
+        gates: [{ gate: 'quota:q', open: false, code: 5, reason: '1 of 1 used', count: 1, limit: 1 }],
+      };
+      const asking = (pid: number, answer: (look: Look) => Promise<Permission>, asker = script(99)) => ({
+        ...candidate(script(pid)),
+        ask: { asker, permit: answer },
+      });
+      const state = async () => (await open().look()).verdict.state;
+
+      test('the item is chosen there, and the holder has the lock then', async () => {
+        const one = await open().acquire(asking(1, async () => permit('ep-9')));
+        expect(acquired(one).record).toMatchObject({ item: 'ep-9', pid: 1 });
+        expect(await marks()).toEqual([['ep-9', 1, 'running']]);
+        expect(await open().release(claimOf(script(1)), null, true)).toMatchObject({ outcome: 'ok' });
+      });
+
+      test('a closed gate frees the lock again, marks nothing, and is in the history with its figures', async () => {
+        const none = await open().acquire(asking(1, async () => closed));
+        expect(none).toMatchObject({ outcome: 'closed', run: 1, closed: { code: 5 } });
+        expect(await state()).toBe('free');
+        expect(await marks()).toEqual([]);
+        const [row] = runsOf((await open().store.events()).events);
+        expect(row).toMatchObject({ run: 1, outcome: 'skipped', gates: [{ gate: 'quota:q', count: 1 }] });
+      });
+
+      test('the lock is held while it is asked, and nothing is marked yet', async () => {
+        let seen: unknown = null;
+        await open().acquire(
+          asking(1, async (look) => {
+            seen = [look.verdict.state, await marks(), await open().acquire(candidate(script(2)))];
+            return permit('ep-9');
+          }),
+        );
+        expect(seen).toMatchObject(['held', [], { outcome: 'held' }]);
+      });
+
+      test('a failure while it is asked frees the lock again', async () => {
+        const failing = asking(1, async () => Promise.reject(new Error('no disk')));
+        await expect(open().acquire(failing)).rejects.toThrow('no disk');
+        expect(await state()).toBe('free');
+        expect(await outcomes()).toEqual([[1, 'error']]);
+      });
+
+      test('what can not be undone comes after all else, and may still close', async () => {
+        const got = await open().acquire(
+          asking(1, async () => ({ ...permit('ep-9'), clear: async () => closed })),
+        );
+        expect(got).toMatchObject({ outcome: 'closed' });
+        expect(await state()).toBe('free');
+        expect(await marks()).toEqual([]);
+      });
+
+      test('an asker that was killed leaves the lock to the next, though the holder to be lives', async () => {
+        const asker = script(99);
+        let cleared = false;
+        const clear = async () => {
+          cleared = true;
+          return null;
+        };
+        const got = await open().acquire(
+          asking(
+            1,
+            async () => {
+              machine.kill(asker);
+              const next = await open().acquire(candidate(script(2)));
+              expect(next).toMatchObject({ outcome: 'acquired', tookOver: { run: 1 } });
+              return { ...permit('ep-9'), clear };
+            },
+            asker,
+          ),
+        );
+        // And should it not be dead after all, it has begun nothing.
+        expect(got).toMatchObject({ outcome: 'held' });
+        expect(cleared).toBe(false);
+        expect(await marks()).toEqual([]);
+      });
+
+      test('a run whose lock was taken over in its last step before it begins does not begin', async () => {
+        const asker = script(99);
+        const clear = async () => {
+          machine.kill(asker);
+          await open().acquire(candidate(script(2), { item: 'ep-2' }));
+          return null;
+        };
+        const got = await open().acquire(asking(1, async () => ({ ...permit('ep-9'), clear }), asker));
+        expect(got).toMatchObject({ outcome: 'held' });
+        expect(await marks()).toEqual([['ep-2', 2, 'running']]);
+      });
     });
   });
 }

@@ -1,5 +1,5 @@
 import { RunlockError } from '../../src/errors.ts';
-import type { HistoryEvent } from '../../src/history.ts';
+import type { HistoryEvent, TornLine } from '../../src/history.ts';
 import type { MarkerEdit, MarkerItem } from '../../src/marker.ts';
 import type { LockRecord } from '../../src/record.ts';
 import type {
@@ -186,8 +186,8 @@ export class MemoryStore implements Store {
     this.#engine.history.push(event);
   }
 
-  async events(): Promise<{ events: HistoryEvent[]; torn: number }> {
-    return { events: [...this.#engine.history], torn: 0 };
+  async events(): Promise<{ events: HistoryEvent[]; torn: TornLine[] }> {
+    return { events: [...this.#engine.history], torn: [] };
   }
 
   recordPath(run: number): string {

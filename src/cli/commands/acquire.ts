@@ -6,9 +6,9 @@ import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
 import { draftRecord, readHold, withHolder } from '../holder.ts';
 import { answerJson, statusJson } from '../output.ts';
-import { reportHeld } from '../skip.ts';
+import { reportHeld, sayClosed } from '../skip.ts';
 import { answer, isTerminal, say } from '../streams.ts';
-import { clearWaiting, readChoice, readWaiting, sayMarks, sayTookOver } from '../taking.ts';
+import { clearWaiting, readAsk, readWaiting, sayMarks, sayTookOver } from '../taking.ts';
 import { findTargetToTake, type Target } from '../target.ts';
 
 export async function main(args: Arguments): Promise<number> {
@@ -17,13 +17,13 @@ export async function main(args: Arguments): Promise<number> {
   if (item !== undefined && args.flag('from'))
     throw new RunlockError('usage', 'ITEM and --from contradict each other: give one of them');
   const draft = await withHolder(draftRecord(args, item, readHold(args, target.settings.holdMs)), args);
-  const choose = readChoice(args, target);
+  const ask = await readAsk(args, target, { item: draft.item, isHolder: false });
   const chosen = args.text('token');
   const token = chosen ?? (await newToken());
   const waiting = await readWaiting(args, target, new AbortController().signal);
 
   const acquired = await target.lock.acquire(
-    { record: draft, token, chosenToken: chosen !== undefined, ...(choose === undefined ? {} : { choose }) },
+    { record: draft, token, chosenToken: chosen !== undefined, ...(ask === undefined ? {} : { ask }) },
     waiting,
   );
   await clearWaiting(args, waiting);
@@ -33,12 +33,14 @@ export async function main(args: Arguments): Promise<number> {
       if (args.flag('json'))
         answerJson({ ...NOTHING, outcome: 'held', heldBy: statusJson(target, acquired.look) });
       return EXIT.held;
-    case 'nothingToDo':
-      sayTookOver(acquired.tookOver);
-      if (!args.flag('quiet')) say('runlock: none of the candidates may be started; the lock is free again');
+    case 'closed': {
+      const { run, tookOver, closed } = acquired;
+      sayTookOver(tookOver);
+      sayClosed(args, target, closed);
       if (args.flag('json'))
-        answerJson({ ...NOTHING, outcome: 'closed', run: acquired.run, tookOver: acquired.tookOver });
-      return EXIT.item;
+        answerJson({ ...NOTHING, outcome: 'closed', run, tookOver, gates: closed.gates });
+      return closed.code;
+    }
     case 'acquired':
       return report(args, target, acquired, token);
   }
@@ -52,12 +54,12 @@ async function report(
   acquired: Extract<Acquired, { outcome: 'acquired' }>,
   token: string,
 ): Promise<number> {
-  const { record, run, tookOver, marks } = acquired;
+  const { record, run, tookOver, marks, gates } = acquired;
   sayTookOver(tookOver);
   sayMarks(target, marks);
   try {
     if (args.flag('json')) {
-      answerJson({ ...NOTHING, outcome: 'acquired', run, token, item: record.item, tookOver });
+      answerJson({ ...NOTHING, outcome: 'acquired', run, token, item: record.item, tookOver, gates });
     } else {
       answer(args.flag('from') ? `${run}\t${record.item}\n` : `${run}\n`);
     }

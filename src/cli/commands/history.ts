@@ -48,7 +48,8 @@ export async function main(args: Arguments): Promise<number> {
     .filter((run) => wanted.outcome === null || run.outcome === wanted.outcome)
     .slice(-most);
 
-  if (torn > 0) say(`runlock: ${torn} ${torn === 1 ? 'line' : 'lines'} of the history can't be read`);
+  if (torn.length > 0)
+    say(`runlock: ${torn.length} ${torn.length === 1 ? 'line' : 'lines'} of the history can't be read`);
   if (args.flag('json')) answerJson({ runs });
   else if (runs.length > 0) answer(`${runs.map((run) => historyLine(run, now)).join('\n')}\n`);
   return EXIT.ok;

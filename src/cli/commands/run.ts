@@ -1,5 +1,6 @@
 import { parseDuration, systemClock } from '../../clock.ts';
 import { RunlockError } from '../../errors.ts';
+import type { GateAnswer } from '../../gates/gate.ts';
 import type { Acquired, Look } from '../../lock.ts';
 import { asciiJson } from '../../printable.ts';
 import { redactArgv } from '../../redact.ts';
@@ -14,9 +15,9 @@ import { EXIT } from '../exit-codes.ts';
 import { draftRecord, readHold, withSupervisor } from '../holder.ts';
 import { parseExitCode } from '../numbers.ts';
 import { NO_RUN, statusJson } from '../output.ts';
-import { isInside, reportHeld } from '../skip.ts';
+import { isInside, reportHeld, sayClosed } from '../skip.ts';
 import { say } from '../streams.ts';
-import { clearWaiting, readChoice, readWaiting, sayMarks, sayTookOver } from '../taking.ts';
+import { clearWaiting, readAsk, readWaiting, sayMarks, sayTookOver } from '../taking.ts';
 import { findTargetToTake, type Target } from '../target.ts';
 
 /** What `--json` tells on the last line of stderr: stdout is the command's own. */
@@ -26,6 +27,7 @@ interface RunReport {
   readonly item: string | null;
   readonly durationMs: number;
   readonly heldBy?: object;
+  readonly gates?: readonly GateAnswer[];
 }
 
 export async function main(args: Arguments): Promise<number> {
@@ -54,7 +56,7 @@ async function start(args: Arguments, signals: Signals, report: Report): Promise
   const item = args.text('item');
   if (item !== undefined && args.flag('from'))
     throw new RunlockError('usage', '--item and --from contradict each other: give one of them');
-  const choose = readChoice(args, target);
+  const ask = await readAsk(args, target, { item: item ?? null, isHolder: true });
   const draft = {
     ...(await withSupervisor(draftRecord(args, item, readHold(args, settings.holdMs)))),
     command: redactArgv(argv),
@@ -69,7 +71,7 @@ async function start(args: Arguments, signals: Signals, report: Report): Promise
       token,
       chosenToken: false,
       timeoutMs: limits.timeoutMs,
-      ...(choose === undefined ? {} : { choose }),
+      ...(ask === undefined ? {} : { ask }),
       makeRoom: (look) => makeRoom(look, target),
     },
     waiting,
@@ -82,10 +84,13 @@ async function start(args: Arguments, signals: Signals, report: Report): Promise
       // Asked to end while it waited.
       if (signals.first !== null) return report(none('skipped'), signalCode(signals.first));
       return report({ ...none('skipped'), heldBy: statusJson(target, acquired.look) }, skipped ?? EXIT.held);
-    case 'nothingToDo':
-      sayTookOver(acquired.tookOver);
-      if (!args.flag('quiet')) say('runlock: skipped, none of the candidates may be started');
-      return report({ ...none('skipped'), run: acquired.run }, skipped ?? EXIT.item);
+    case 'closed': {
+      const { run, tookOver, closed } = acquired;
+      sayTookOver(tookOver);
+      sayClosed(args, target, closed);
+      const code = closed.code === EXIT.failed ? EXIT.runFailed : (skipped ?? closed.code);
+      return report({ ...none('skipped'), run, gates: closed.gates }, code);
+    }
     case 'acquired':
       sayTookOver(acquired.tookOver);
       sayMarks(target, acquired.marks);
@@ -108,7 +113,7 @@ async function superviseRun(
     signals: Signals;
   },
 ): Promise<[RunReport, number]> {
-  const { record, run, tie } = acquired;
+  const { record, run, tie, gates } = acquired;
   const { outcome, exitCode, durationMs } = await supervise({
     lock: target.lock,
     record,
@@ -120,7 +125,7 @@ async function superviseRun(
     clock: systemClock,
     say: (line) => say(`runlock: ${line}`),
   });
-  return [{ outcome, run, item: record.item, durationMs: Math.round(durationMs) }, exitCode];
+  return [{ outcome, run, item: record.item, durationMs: Math.round(durationMs), gates }, exitCode];
 }
 
 /** A run whose supervisor was killed can't end its own overdue command: the next run does. */

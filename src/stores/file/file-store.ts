@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { Clock } from '../../clock.ts';
 import { isOwnDirectory, openOrCreate, openPlain, ownershipOf, readAll, writeAll } from '../../disk/files.ts';
 import { ioError, RunlockError } from '../../errors.ts';
-import type { HistoryEvent } from '../../history.ts';
+import type { HistoryEvent, TornLine } from '../../history.ts';
 import type { LockRecord } from '../../record.ts';
 import { recordIn } from '../../rules.ts';
 import type { Committed, LastRun, Sighting, Step, Store, Tie } from '../../store.ts';
@@ -232,7 +232,7 @@ export class FileStore implements Store {
     return this.#guarded('read', () => endOf(this.#paths, run));
   }
 
-  async events(): Promise<{ events: HistoryEvent[]; torn: number }> {
+  async events(): Promise<{ events: HistoryEvent[]; torn: TornLine[] }> {
     return this.#guarded('read', () => readEvents(this.#paths));
   }
 
@@ -271,6 +271,16 @@ function writePing(fd: number): void {
 
 function tieOf({ descriptor, path: file }: LiveFileHandle): Tie {
   return { descriptor, path: file, resultPath: resultPath(file) };
+}
+
+/**
+ * Makes the state directory with the folders of its default lock, where they are missing.
+ *
+ * @returns whether the directory itself was made
+ * @throws RunlockError `io`
+ */
+export function makeStateDirectory(base: string): boolean {
+  return makeLockDirectory(base, null, pathsOf(base));
 }
 
 /** The folders of the named locks under a state directory. */

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { type Ownership, openOrCreate, openPlain, syncDirectory } from '../../disk/files.ts';
 import { linesBackward, linesForward } from '../../disk/lines.ts';
 import { ioError, RunlockError } from '../../errors.ts';
-import { type HistoryEvent, parseEvent } from '../../history.ts';
+import { type HistoryEvent, parseEvent, type TornLine } from '../../history.ts';
 import { listNames } from './live.ts';
 import type { LockPaths } from './paths.ts';
 
@@ -70,21 +70,28 @@ function endsInLine(file: string, size: number): boolean {
   }
 }
 
-/** Reads the history, oldest first. Lines that can't be read are counted. */
-export function readEvents(paths: LockPaths): { events: HistoryEvent[]; torn: number } {
+/** Reads the history, oldest first; lines that can't be read come apart, each with its place in time. */
+export function readEvents(paths: LockPaths): { events: HistoryEvent[]; torn: TornLine[] } {
   const events: HistoryEvent[] = [];
-  let torn = 0;
+  const torn: { text: string; next: number }[] = [];
   for (const name of monthNames(paths)) {
     withFile(path.join(paths.historyDir, name), (fd) => {
       for (const line of linesForward(fd)) {
         if (line === '') continue;
         const event = line === null ? null : parseEvent(line);
-        if (event === null) torn += 1;
+        if (event === null) torn.push({ text: line ?? '', next: events.length });
         else events.push(event);
       }
     });
   }
-  return { events, torn };
+  return {
+    events,
+    torn: torn.map(({ text, next }) => ({
+      text,
+      after: events[next - 1]?.at ?? null,
+      before: events[next]?.at ?? null,
+    })),
+  };
 }
 
 /** How much of the end of a file tells the largest number. */

@@ -1,0 +1,75 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { FILE_NAME, loadConfig } from '../../config/config.ts';
+import { ownershipOf, Staged } from '../../disk/files.ts';
+import { ioError, RunlockError } from '../../errors.ts';
+import { resolveLedger } from '../../ledger/reference.ts';
+import { printable } from '../../printable.ts';
+import { makeStateDirectory } from '../../stores/file/file-store.ts';
+import type { Arguments } from '../arguments.ts';
+import { EXIT } from '../exit-codes.ts';
+import { answerJson } from '../output.ts';
+import { answer } from '../streams.ts';
+import { absolute, fromEnvironment } from '../target.ts';
+
+/** What a new configuration says: the bounds that hold without one, and a time limit for `run`. */
+const BOUNDS = { hold: '45m', fresh: '2h', unknownFor: '2h', timeout: '45m', killAfter: '10s' };
+
+/**
+ * Makes what is missing, and never changes what is there, so that it may be called again when a ledger was added to
+ * the configuration.
+ */
+export async function main(args: Arguments): Promise<number> {
+  if (args.flag('name'))
+    throw new RunlockError('usage', 'runlock init: expected no --name: a named lock is made by who takes it');
+  const named = args.text('config') ?? fromEnvironment('RUNLOCK_CONFIG');
+  const file = absolute(named ?? FILE_NAME);
+  const dirText = args.text('dir') ?? fromEnvironment('RUNLOCK_DIR');
+  const dir = dirText === undefined ? null : absolute(dirText);
+  const made: string[] = [];
+  if (write(file, dir)) made.push(file);
+  const config = loadConfig(file);
+  if (dir !== null && config.dir !== dir) {
+    throw new RunlockError(
+      'usage',
+      `${printable(file, 4096)} is there already and names the state directory ${printable(config.dir ?? '', 4096)}, not ${printable(dir, 4096)}: change "dir" in it, or leave out --dir and RUNLOCK_DIR`,
+      { path: file },
+    );
+  }
+  const stateDir = config.dir ?? path.dirname(file);
+  if (makeStateDirectory(stateDir)) made.push(stateDir);
+
+  const { makeLedger } = await import('../../ledger/ledger.ts');
+  for (const name of config.ledgers.keys()) {
+    const ledger = resolveLedger(name, config, stateDir);
+    if (makeLedger(ledger)) made.push(ledger.file);
+  }
+  if (args.flag('json')) answerJson({ config: file, dir: stateDir, made });
+  else {
+    const lines = made.map((one) => `made ${printable(one, 4096)}`);
+    answer(
+      `${(lines.length === 0 ? [`nothing to make: ${printable(file, 4096)} stands`] : lines).join('\n')}\n`,
+    );
+  }
+  return EXIT.ok;
+}
+
+/** Returns false if there is a configuration: it is left as it is. */
+function write(file: string, dir: string | null): boolean {
+  const folder = path.dirname(file);
+  try {
+    if (fs.lstatSync(file, { throwIfNoEntry: false }) !== undefined) return false;
+    fs.statSync(folder);
+  } catch (error) {
+    throw ioError('make the configuration', printable(file, 4096), error);
+  }
+  const text = `${JSON.stringify({ dir: dirWords(folder, dir), ...BOUNDS }, null, 2)}\n`;
+  return Staged.write(file, text, ownershipOf(folder), { sync: true }).createFile({ sync: true });
+}
+
+/** Relative where it is inside the project, so that the project can be moved. */
+function dirWords(folder: string, dir: string | null): string {
+  if (dir === null) return 'runs';
+  const relative = path.relative(folder, dir);
+  return relative === '' || relative.startsWith('..') || path.isAbsolute(relative) ? dir : relative;
+}

@@ -1,0 +1,107 @@
+import fs from 'node:fs';
+import { systemCode } from '../errors.ts';
+import { isDead, readAllStats, readText } from './procfs.ts';
+import { nameOf } from './words.ts';
+
+export interface Opener {
+  readonly pid: number;
+  /** In words, `node publish.js`; empty where it can't be seen. */
+  readonly name: string;
+}
+
+/** Who has a file open. */
+export interface Openers {
+  readonly processes: readonly Opener[];
+  /** How many processes could not be looked into: other users' ones. Null: there was no way to look at all. */
+  readonly unseen: number | null;
+}
+
+/**
+ * Finds the processes that have a file open or mapped, ourselves included: what was handed to us somebody means to
+ * write to. On Linux by the file itself, not by its name, so that a renamed or a linked file, and a process in
+ * another mount namespace, are found too.
+ *
+ * @param file must exist
+ * @throws the system's error if the file can't be looked at
+ */
+export async function openersOf(file: string): Promise<Openers> {
+  const { dev, ino } = fs.statSync(file, { bigint: true });
+  switch (process.platform) {
+    case 'linux':
+      return openersOnLinux(dev, ino);
+    case 'win32':
+      // Its system refuses by itself to remove what is open.
+      return { processes: [], unseen: null };
+    default:
+      return openersByLsof(file);
+  }
+}
+
+async function openersOnLinux(dev: bigint, ino: bigint): Promise<Openers> {
+  const found: number[] = [];
+  let unseen = 0;
+  const stats = readAllStats();
+  for (const stat of stats) {
+    const { pid, ppid } = stat;
+    // Threads of the kernel have no files, and what has ended has none any more.
+    if (pid === 2 || ppid === 2 || isDead(stat)) continue;
+    const has = hasOpen(pid, dev, ino);
+    if (has === true) found.push(pid);
+    else if (has === null) unseen += 1;
+  }
+  const processes = await Promise.all(found.map(async (pid) => ({ pid, name: await nameOf(pid) })));
+  // Under `hidepid` the others are not even listed, and process 1 is one of them.
+  const hidden = stats.length === 0 ? null : stats.some(({ pid }) => pid === 1) ? 0 : 1;
+  return { processes, unseen: hidden === null ? null : unseen + hidden };
+}
+
+/** Null: we may not look. A process that has ended meanwhile has nothing open. */
+function hasOpen(pid: number, dev: bigint, ino: bigint): boolean | null {
+  let descriptors: string[];
+  try {
+    descriptors = fs.readdirSync(`/proc/${pid}/fd`);
+  } catch (error) {
+    return isGone(error) ? false : null;
+  }
+  for (const descriptor of descriptors) {
+    try {
+      const open = fs.statSync(`/proc/${pid}/fd/${descriptor}`, { bigint: true });
+      if (open.ino === ino && open.dev === dev) return true;
+    } catch (error) {
+      if (!isGone(error)) return null;
+    }
+  }
+  return isMapped(pid, dev, ino);
+}
+
+/** A mapped file may have been closed, and is written to all the same. */
+function isMapped(pid: number, dev: bigint, ino: bigint): boolean {
+  return (readText(`/proc/${pid}/maps`) ?? '').includes(` ${deviceWords(dev)} ${ino} `);
+}
+
+/** As /proc/<pid>/maps has it: `fd:01`, by the kernel's own split of the number. */
+function deviceWords(dev: bigint): string {
+  const major = ((dev >> 8n) & 0xfffn) | ((dev >> 32n) & 0xfffff000n);
+  const minor = (dev & 0xffn) | ((dev >> 12n) & 0xffffff00n);
+  return [major, minor].map((part) => part.toString(16).padStart(2, '0')).join(':');
+}
+
+function isGone(error: unknown): boolean {
+  return ['ENOENT', 'ESRCH', 'ENOTDIR'].includes(systemCode(error) ?? '');
+}
+
+async function openersByLsof(file: string): Promise<Openers> {
+  const { execFile } = await import('node:child_process');
+  const text = await new Promise<string | null>((resolve) => {
+    // It ends with 1 where nobody has the file open, and also where it failed: what it says tells them apart.
+    execFile('lsof', ['-F', 'p', '--', file], (error, stdout, stderr) => {
+      const failed = error !== null && stdout === '' && stderr.trim() !== '';
+      resolve(failed || systemCode(error) === 'ENOENT' ? null : stdout);
+    });
+  });
+  if (text === null) return { processes: [], unseen: null };
+  const pids = [...text.matchAll(/^p(\d+)$/gm)].map((match) => Number(match[1]));
+  const processes = await Promise.all(pids.map(async (pid) => ({ pid, name: await nameOf(pid) })));
+  // Without root it sees its own user's processes alone.
+  return { processes, unseen: process.geteuid?.() === 0 ? 0 : 1 };
+}

@@ -1,0 +1,151 @@
+import type { LogSource } from '../../config/quotas.ts';
+import { encodeText } from '../../encodings.ts';
+import { RunlockError } from '../../errors.ts';
+import { printable } from '../../printable.ts';
+import { badEvidence, type EvidenceFile, requireFolder } from './evidence.ts';
+import { fileOfDay } from './file-names.ts';
+import { type FoundLine, LineSearch } from './line-search.ts';
+import { closeAll, type Generation, openGenerations, readChunks } from './log-files.ts';
+import { isWithin, type Moment, parseMoment } from './moments.ts';
+import { daysOf, type Period } from './periods.ts';
+import { addTo, type Tally } from './tally.ts';
+
+/**
+ * Counts the lines that contain the text, for each of the periods. Every file whose days touch a period is read,
+ * and one on either side, with what rotation has made of it; times decide.
+ *
+ * @throws RunlockError `corrupt` if lines match and none of them tells a time, or if a gzip file is torn; `io` if a
+ *   file can't be read; `config` if the text can't be written in the source's encoding
+ */
+export async function countLog(source: LogSource, periods: readonly Period[]): Promise<Tally> {
+  await requireFolder(source.path);
+  const counts = periods.map(() => 0);
+  const files: string[] = [];
+  const seen = new Set<string>();
+  let timed = 0;
+  let untimed = 0;
+  let untimedIn: string | null = null;
+  const count: Take = ({ moment, path }) => {
+    if (moment === null) {
+      untimed += 1;
+      untimedIn ??= path;
+    } else {
+      timed += 1;
+      addTo(counts, (index) => isIn(moment, periods[index]));
+    }
+  };
+  for (const path of namesOf(source, periods)) {
+    const generations = await openGenerations(path);
+    try {
+      for (const generation of generations) {
+        // Each line once, though a file has several names.
+        const unseen = generation.filter((file) => !seen.has(file.identity));
+        for (const file of unseen) {
+          seen.add(file.identity);
+          files.push(file.path);
+        }
+        await readGeneration(source, unseen, count);
+      }
+    } finally {
+      await closeAll(generations.flat());
+    }
+  }
+  if (untimedIn !== null && timed === 0) {
+    const lines = untimed === 1 ? 'a line contains' : `${untimed} lines contain`;
+    const what = `${lines} "${printable(source.contains, 60)}", but "time" (${printable(source.time.source, 100)}) finds no time in any`;
+    throw badEvidence(untimedIn, `${what}: they would never count`);
+  }
+  return { counts, files, untimed };
+}
+
+function isIn(moment: Moment, period: Period | undefined): boolean {
+  return period !== undefined && isWithin(moment, period);
+}
+
+function namesOf(source: LogSource, periods: readonly Period[]): ReadonlySet<string> {
+  const days = new Set(periods.flatMap((period) => daysOf(period, source.zone, 1)));
+  return new Set([...days].map((day) => fileOfDay(source.path, day)));
+}
+
+interface Line {
+  readonly path: string;
+  readonly text: string;
+  readonly moment: Moment | null;
+}
+type Take = (line: Line) => void;
+
+/**
+ * While logrotate compresses NAME.1 both it and NAME.1.gz are there, the latter torn until it is done: a line that
+ * stands in both counts once, one that stands in either counts.
+ */
+async function readGeneration(source: LogSource, [plain, packed]: Generation, take: Take): Promise<void> {
+  if (plain === undefined) return;
+  if (packed === undefined) {
+    await readFile(source, plain, take);
+    return;
+  }
+  const left = new Map<string, number>();
+  await readFile(source, plain, (line) => {
+    left.set(line.text, (left.get(line.text) ?? 0) + 1);
+    take(line);
+  });
+  try {
+    await readFile(source, packed, (line) => {
+      const same = left.get(line.text) ?? 0;
+      if (same === 0) take(line);
+      else left.set(line.text, same - 1);
+    });
+  } catch (error) {
+    if (!(error instanceof RunlockError && error.code === 'corrupt')) throw error;
+  }
+}
+
+async function readFile(source: LogSource, file: EvidenceFile, take: Take): Promise<void> {
+  let search: LineSearch | null = null;
+  for await (const chunk of readChunks(file)) {
+    search ??= searchFor(source, encodingOf(chunk, source), file, take);
+    search.push(chunk);
+  }
+  search?.end();
+}
+
+/** PowerShell's `>>` begins a log in UTF-16 with a byte order mark; in UTF-8 nothing would ever be found there. */
+function encodingOf(beginning: Buffer, { encoding }: LogSource): string {
+  const [first, second] = beginning;
+  if (first === 0xff && second === 0xfe) return 'utf-16le';
+  if (first === 0xfe && second === 0xff) return 'utf-16be';
+  return encoding;
+}
+
+function searchFor(source: LogSource, encoding: string, { path }: EvidenceFile, take: Take): LineSearch {
+  const needle = needleOf(source, encoding);
+  const decoder = new TextDecoder(encoding);
+  const newline = encodeText('\n', encoding) ?? Buffer.from('\n');
+  return new LineSearch(needle, newline, (line) => {
+    const text = decoder.decode(line.bytes).replace(/\r$/, '');
+    const [, time] = source.time.exec(text) ?? [];
+    const moment = time === undefined ? null : parseMoment(time, source.zone);
+    if (moment === null && line.cut) throw tooLong(source, path, line);
+    take({ path, text, moment });
+  });
+}
+
+const needles = new WeakMap<LogSource, Map<string, Buffer>>();
+
+/** Once for all files of a source: for some encodings all characters are gone through. */
+function needleOf(source: LogSource, encoding: string): Buffer {
+  const known = needles.get(source) ?? new Map<string, Buffer>();
+  needles.set(source, known);
+  const needle = known.get(encoding) ?? encodeText(source.contains, encoding);
+  if (needle === null) {
+    const what = `"contains" can't be written in ${encoding}: "${printable(source.contains, 60)}"`;
+    throw new RunlockError('config', what);
+  }
+  known.set(encoding, needle);
+  return needle;
+}
+
+function tooLong(source: LogSource, path: string, { bytes }: FoundLine): RunlockError {
+  const what = `a line with "${printable(source.contains, 60)}" tells no time in its first ${bytes.length} bytes`;
+  return badEvidence(path, what);
+}

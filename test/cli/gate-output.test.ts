@@ -1,0 +1,234 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { isRoot, type Running, Sandbox, which } from './harness.ts';
+
+let box: Sandbox;
+let out: string;
+beforeEach(() => {
+  box = new Sandbox();
+  out = path.join(box.dir, 'out.json');
+});
+
+const gate = (...args: string[]) => box.runlock(['gate', ...args]);
+const run = (...args: string[]) => box.runlock(['run', '--gate', 'output:out.json', ...args]);
+const text = () => fs.readFileSync(out, 'utf8');
+
+/** A process that has the file open in some way, until it is told to go on. */
+async function opener(how: string): Promise<Running> {
+  const script = box.startScript('sh', `${how}\necho ready\nread -r _`);
+  await script.says('ready');
+  return script;
+}
+
+describe.skipIf(process.platform !== 'linux')('an output that another process has open', () => {
+  beforeEach(() => {
+    box.write('out.json', 'half');
+  });
+
+  test('for writing closes with 9, and the process is named', async () => {
+    const other = await opener('exec 3>>out.json');
+    const asked = await gate('output:out.json');
+    expect(asked).toMatchObject({ code: 9, stderr: '' });
+    expect(asked.stdout).toMatch(new RegExp(`^closed  output:out.json  .*sh .*\\(pid ${other.pid}\\)`));
+    const skipped = await run('--', 'sh', '-c', 'echo new >out.json');
+    expect(skipped.code).toBe(9);
+    expect(skipped.stderr).toContain(`pid ${other.pid}`);
+    expect(text()).toBe('half');
+    other.tell('');
+    await other.ended;
+    expect((await run('--', 'sh', '-c', 'test ! -e out.json && echo new >out.json')).code).toBe(0);
+    expect(text()).toBe('new\n');
+  });
+
+  test('is found by the file and not by its name: renamed, linked, or read only', async () => {
+    fs.linkSync(out, path.join(box.dir, 'other-name'));
+    await opener('exec 3<other-name');
+    expect((await gate('output:out.json')).code).toBe(9);
+    fs.symlinkSync('out.json', path.join(box.dir, 'link'));
+    expect((await gate('output:link')).code).toBe(9);
+  });
+
+  test('a process that had it open and has closed it is not in the way', async () => {
+    await opener('exec 3>>out.json; exec 3>&-');
+    expect((await gate('output:out.json')).code).toBe(0);
+  });
+
+  test('by a process in another mount namespace is found', async ({ skip }) => {
+    if (!isRoot() || which('unshare') === null) skip();
+    const script = `exec unshare --mount sh -c 'mount -t tmpfs none /mnt 2>/dev/null; exec 3>>${out}; echo ready; read -r _'`;
+    const child = box.startScript('sh', script);
+    await child.says('ready').catch(() => skip('namespaces are not allowed here'));
+    expect((await gate('output:out.json')).code).toBe(9);
+  });
+
+  test('mapped into memory and closed since is found', async ({ skip }) => {
+    if (which('python3') === null) skip();
+    const program =
+      'import mmap,sys\nf=open("out.json","r+b")\nm=mmap.mmap(f.fileno(),0)\nf.close()\n' +
+      // mmap keeps a copy of the descriptor: close all of them.
+      'import os\nos.closerange(3,100)\nprint("ready",flush=True)\nsys.stdin.readline()\n';
+    const child = box.start('python3', ['-c', program]);
+    await child.says('ready');
+    expect((await gate('output:out.json')).code).toBe(9);
+    child.tell('');
+    await child.ended;
+    expect((await gate('output:out.json')).code).toBe(0);
+  });
+
+  test('by the very shell that asks is another process, and closed', async () => {
+    const asked = await box.script('sh', 'exec 3>>out.json\nrunlock run --gate output:out.json -- true');
+    expect(asked.code).toBe(9);
+    expect(text()).toBe('half');
+  });
+
+  test("of other users can't be seen: open, and that is said", async ({ skip }) => {
+    if (!isRoot()) skip();
+    fs.chmodSync(box.dir, 0o777);
+    await opener('exec 3>>out.json');
+    const asNobody = { user: { uid: 65534, gid: 65534 } };
+    const asked = await box.runlock(['gate', 'output:out.json', '--json'], asNobody);
+    expect(asked.code).toBe(0);
+    const { gates } = JSON.parse(asked.stdout) as { gates: { open: boolean; reason: string }[] };
+    expect(gates).toMatchObject([{ open: true, reason: expect.stringContaining('other users') }]);
+    const ran = await box.runlock(['run', '--gate', 'output:out.json', '--', 'true'], asNobody);
+    expect(ran).toMatchObject({ code: 0, stderr: expect.stringContaining('other users') });
+  });
+});
+
+describe('an output that nobody has open', () => {
+  test('is removed before the command starts, by acquire too, but not by gate and pick', async () => {
+    box.write('out.json', 'old');
+    expect((await gate('output:out.json')).code).toBe(0);
+    expect(await box.runlock(['pick', '--gate', 'output:out.json'], { input: 'a\n' })).toMatchObject({
+      code: 0,
+      stdout: 'a\n',
+    });
+    expect(text()).toBe('old');
+    const acquired = await box.runlock(['acquire', '--pid', String(process.pid), '--gate', `output:${out}`]);
+    expect(acquired).toMatchObject({ code: 0, stderr: expect.stringContaining('made the state directory') });
+    expect(fs.existsSync(out)).toBe(false);
+  });
+
+  test('and that is not there is open, in a folder that is not there too', async () => {
+    expect((await run('--', 'true')).code).toBe(0);
+    expect((await gate('output:nowhere/out.json')).code).toBe(0);
+  });
+
+  test('is kept when another gate is closed, whatever their order', async () => {
+    box.write('out.json', 'good');
+    await box.runlock(['run', '--item', 'ep', '--', 'false']);
+    for (const gates of [
+      ['--gate', 'output:out.json', '--gate', 'item'],
+      ['--gate', 'item', '--gate', 'output:out.json'],
+    ]) {
+      const got = await box.runlock(['run', '--item', 'ep', ...gates, '--', 'true']);
+      expect(got.code).toBe(6);
+      expect(text()).toBe('good');
+    }
+  });
+
+  test('has date fields of today', async () => {
+    const today = new Date();
+    const pad = (value: number) => String(value).padStart(2, '0');
+    const name = `${today.getFullYear()}-${pad(today.getMonth() + 1)}-${pad(today.getDate())}.json`;
+    const file = box.write(name, 'old');
+    const ran = await box.runlock(['run', '--gate', 'output:{yyyy-MM-dd}.json', '--', 'true']);
+    expect(ran.code).toBe(0);
+    expect(fs.existsSync(file)).toBe(false);
+    const minutes = await gate('output:{yyyy-mm-dd}.json');
+    expect(minutes).toMatchObject({ code: 2, stderr: expect.stringContaining('minutes') });
+  });
+});
+
+test.skipIf(process.platform !== 'linux')(
+  'an output that is opened while other gates are asked is not removed',
+  async () => {
+    box.write('out.json', 'old');
+    box.write('ledger.json', '{}');
+    const hook = box.write(
+      'hook.cjs',
+      `const fs = require('node:fs');
+       const { openSync } = fs;
+       fs.openSync = (file, ...rest) => {
+         if (String(file).endsWith('ledger.json')) openSync('out.json', 'a');
+         return openSync(file, ...rest);
+       };`,
+    );
+    const gates = ['--gate', 'output:out.json', '--gate', 'ledger:ledger.json'];
+    const got = await box.runlock(['run', '--item', 'ep', ...gates, '--', 'true'], {
+      env: { NODE_OPTIONS: `--require ${hook}` },
+    });
+    expect(got.code).toBe(9);
+    expect(text()).toBe('old');
+    expect(await box.status()).toMatchObject({ state: 'free', marker: [] });
+  },
+);
+
+describe('what stands in the place of an output', () => {
+  test('a directory is never removed: 1, and the lock is free again', async () => {
+    fs.mkdirSync(out);
+    const got = await run('--', 'true');
+    expect(got).toMatchObject({ code: 125, stderr: expect.stringContaining('directory') });
+    expect(fs.existsSync(out)).toBe(true);
+    expect((await box.status()).state).toBe('free');
+    expect((await gate('output:out.json')).code).toBe(1);
+  });
+
+  test('a FIFO is never removed, and nobody waits at it', async ({ skip }) => {
+    if (which('mkfifo') === null) skip();
+    await box.exec('mkfifo', ['out.json']);
+    expect((await gate('output:out.json')).code).toBe(1);
+    expect((await run('--', 'true')).code).toBe(125);
+    expect(fs.existsSync(out)).toBe(true);
+  });
+
+  test('of a link the link is removed, not what it points to', async () => {
+    const victim = box.write('victim', 'precious');
+    fs.symlinkSync(victim, out);
+    expect((await run('--', 'true')).code).toBe(0);
+    expect(fs.existsSync(out)).toBe(false);
+    expect(fs.readFileSync(victim, 'utf8')).toBe('precious');
+    fs.symlinkSync('/nowhere/at/all', out);
+    expect((await run('--', 'true')).code).toBe(0);
+    expect(fs.lstatSync(out, { throwIfNoEntry: false })).toBeUndefined();
+  });
+
+  test('one that may not be removed is 1: the command does not start and the lock is free', async ({
+    skip,
+  }) => {
+    if (!isRoot()) skip();
+    fs.mkdirSync(path.join(box.dir, 'closed'));
+    fs.writeFileSync(path.join(box.dir, 'closed', 'out'), 'x');
+    fs.chmodSync(path.join(box.dir, 'closed'), 0o755);
+    box.makeRuns();
+    fs.chmodSync(box.dir, 0o755);
+    fs.chmodSync(box.runs, 0o777);
+    const args = ['run', '--item', 'ep', '--gate', 'output:closed/out', '--', 'touch', 'runs/started'];
+    const got = await box.runlock(args, { user: { uid: 65534, gid: 65534 } });
+    expect(got).toMatchObject({ code: 125, stderr: expect.stringContaining('could not remove the output') });
+    expect(fs.existsSync(box.file('started'))).toBe(false);
+    expect(await box.status()).toMatchObject({ state: 'free', marker: [] });
+  });
+});
+
+describe("a file that is runlock's own", () => {
+  test.each([
+    ['stdout', '>o'],
+    ['stdout, appending', '>>o'],
+    ['stderr', '2>o'],
+    ['stdin', '<o'],
+    ['stdout through a link', '>link'],
+  ])('%s: the run is misused, and the file is untouched', async (_, redirection) => {
+    box.write('o', 'old');
+    fs.symlinkSync('o', path.join(box.dir, 'link'));
+    const got = await box.script('sh', `runlock run --gate output:o --json -- touch started ${redirection}`);
+    expect(got.code).toBe(125);
+    expect(fs.existsSync(path.join(box.dir, 'o'))).toBe(true);
+    expect(fs.existsSync(path.join(box.dir, 'started'))).toBe(false);
+    // Found before a lock is taken.
+    expect(fs.existsSync(box.runs)).toBe(false);
+    const asked = await box.script('sh', `runlock gate output:o ${redirection}`);
+    expect(asked.code).toBe(2);
+  });
+});

@@ -1,0 +1,67 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { beforeEach, expect, test } from 'vitest';
+import { Sandbox } from './harness.ts';
+
+let box: Sandbox;
+let config: string;
+beforeEach(() => {
+  box = new Sandbox();
+  config = path.join(box.dir, 'runlock.json');
+});
+
+const init = (...args: string[]) => box.runlock(['init', ...args]);
+const content = () => JSON.parse(fs.readFileSync(config, 'utf8')) as Record<string, unknown>;
+
+test('init writes the bounds spelt out, makes the directory, and a run can begin', async () => {
+  const got = await init();
+  expect(got).toMatchObject({ code: 0, stderr: '', stdout: `made ${config}\nmade ${box.runs}\n` });
+  expect(content()).toEqual({
+    ...{ dir: 'runs', hold: '45m', fresh: '2h', unknownFor: '2h', timeout: '45m', killAfter: '10s' },
+  });
+  expect(await box.runlock(['run', '--', 'true'])).toMatchObject({ code: 0, stderr: '' });
+});
+
+test('init again changes nothing that is there', async () => {
+  fs.writeFileSync(config, '{ "hold": "1h" }');
+  expect((await init()).stdout).toBe(`made ${box.runs}\n`);
+  const again = await init('--json');
+  expect(JSON.parse(again.stdout)).toEqual({ config, dir: box.runs, made: [] });
+  expect(fs.readFileSync(config, 'utf8')).toBe('{ "hold": "1h" }');
+});
+
+test('init makes the configured ledgers that are missing, and leaves the others as they are', async () => {
+  const ledgers = { old: { file: 'old.json' }, new: { file: 'new.json', at: 'publishes' } };
+  fs.writeFileSync(config, JSON.stringify({ ledgers, gates: ['ledger:new'] }));
+  box.write('old.json', '{"a":1}');
+  expect((await box.runlock(['run', '--item', 'a', '--', 'true'])).code).toBe(125);
+  expect((await init()).code).toBe(0);
+  expect(fs.readFileSync(path.join(box.dir, 'old.json'), 'utf8')).toBe('{"a":1}');
+  expect((await box.runlock(['run', '--item', 'a', '--', 'true'])).code).toBe(0);
+});
+
+test('init --dir names the directory in the configuration, and refuses one that it contradicts', async () => {
+  expect((await init('--dir', path.join(box.dir, 'state'))).code).toBe(0);
+  expect(content()).toMatchObject({ dir: 'state' });
+  expect(fs.statSync(path.join(box.dir, 'state')).isDirectory()).toBe(true);
+  const other = await init('--dir', 'elsewhere');
+  expect(other).toMatchObject({ code: 2, stderr: expect.stringContaining(config) });
+  expect(fs.existsSync(path.join(box.dir, 'elsewhere'))).toBe(false);
+  expect((await init('--dir', 'state')).code).toBe(0);
+});
+
+test('init says what is wrong in a configuration that is there, and makes nothing', async () => {
+  fs.writeFileSync(config, '{ "hodl": "1h" }');
+  expect(await init()).toMatchObject({ code: 2, stderr: expect.stringContaining('did you mean "hold"') });
+  expect(fs.existsSync(box.runs)).toBe(false);
+});
+
+test('init does not follow a link of that name', async () => {
+  fs.symlinkSync('/nowhere/at/all.json', config);
+  expect((await init()).code).toBe(2);
+});
+
+test('init with --name is misuse', async () => {
+  expect((await init('--name', 'video')).code).toBe(2);
+  expect(fs.existsSync(config)).toBe(false);
+});
