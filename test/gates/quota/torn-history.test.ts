@@ -11,7 +11,15 @@ import { folderWith, quotaIn } from './harness.ts';
 const at = '2026-10-15T09:00:00.000Z';
 
 function ended(run: number, outcome: 'finished' | 'failed'): EndedEvent {
-  const nothing = { item: null, job: null, startedAt: null, exitCode: null, reason: null, former: null };
+  const nothing = {
+    item: null,
+    job: null,
+    startedAt: null,
+    exitCode: null,
+    reason: null,
+    former: null,
+    durationMs: null,
+  };
   return { event: 'ended', outcome, at, run, settled: true, handedIn: null, ...nothing };
 }
 
