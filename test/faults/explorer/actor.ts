@@ -16,6 +16,7 @@ import {
   setState,
   state,
   type World,
+  waitWhile,
 } from './channel.ts';
 import type { Op } from './scenarios.ts';
 import { Crash, Stepper } from './stepper.ts';
@@ -95,6 +96,8 @@ class Contender {
       case 'acquire':
       case 'run':
         return this.#acquire(op === 'run');
+      case 'look':
+        return { outcome: (await this.#lock.look()).verdict.state, run: null };
       case 'hb':
         return this.#verb(async () => this.#lock.hb(await this.#claim(), this.#run()));
       case 'finish':
@@ -175,9 +178,7 @@ async function main(): Promise<void> {
   for (;;) {
     Atomics.store(channel.words, ORDER, order.none);
     setState(channel, state.idle);
-    while (Atomics.load(channel.words, ORDER) === order.none) {
-      Atomics.wait(channel.words, ORDER, order.none);
-    }
+    waitWhile(channel, ORDER, order.none, Number.POSITIVE_INFINITY);
     await execute();
   }
 }
