@@ -106,8 +106,10 @@ class Contender {
         );
       case 'release':
         return this.#verb(async () => this.#lock.release(await this.#claim(), this.#run(), false));
-      case 'steal':
-        return this.#verb(async () => this.#lock.release(claimOf(process_, 'f'.repeat(64)), null, false));
+      case 'steal': {
+        const { outcome, run } = await this.#lock.release(claimOf(process_, 'f'.repeat(64)), null, false);
+        return { outcome, run };
+      }
       case 'beatRun':
         return this.#supervise(async (record) => ({
           outcome: (await this.#lock.beatRun(record)) ? 'ok' : 'lost',

@@ -116,8 +116,7 @@ class Explorer {
           `more than ${maxExecutions} executions: the scenario is too large to be gone through`,
         );
       }
-      if (process.env.DEBUG && this.#executions % 500 === 0)
-        console.log(this.#executions, this.#visited.size, open.length, prefix.length);
+      console.log(this.#executions, this.#visited.size, open.length, prefix.length);
       counterexample = await this.#execute(prefix, (alternative) => open.push(alternative));
     }
     return { executions: this.#executions, states: this.#visited.size, counterexample };
