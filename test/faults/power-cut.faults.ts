@@ -7,6 +7,7 @@ describe('a power cut after any call, whatever of the unsynced it takes', () => 
   for (const scenario of SCENARIOS.filter(({ name, inside }) => name !== 'hb' && inside === undefined)) {
     test(`${scenario.name}: the next command goes on, and what was answered with success is there`, async () => {
       const { states, wrong } = await cutPower(scenario);
+      console.log(`${states} states left by power cuts: ${scenario.name}`);
       expect(wrong).toEqual([]);
       expect(states).toBeGreaterThan(1);
     });

@@ -33,7 +33,7 @@ export async function cutPower(
     start,
     scenario,
     { kind: 'kill', calls: 'changes', at: 0 },
-    binary,
+    { binary },
   );
   if (code !== scenario.code) throw new Error(`without a fault it answers ${code}`);
 

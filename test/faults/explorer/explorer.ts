@@ -116,7 +116,6 @@ class Explorer {
           `more than ${maxExecutions} executions: the scenario is too large to be gone through`,
         );
       }
-      console.log(this.#executions, this.#visited.size, open.length, prefix.length);
       counterexample = await this.#execute(prefix, (alternative) => open.push(alternative));
     }
     return { executions: this.#executions, states: this.#visited.size, counterexample };

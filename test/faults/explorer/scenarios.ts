@@ -120,3 +120,20 @@ export const SCENARIOS: readonly Scenario[] = [
     removable: ['lock.guard', 'lock.json', 'live/1'],
   },
 ];
+
+/** What is not promised: README says so, and this shows that it says enough. */
+export const LIMITS: readonly Scenario[] = [
+  {
+    ...CLEANED,
+    promise: 'two files removed at once, lock.json and the live file, let a second `run` in',
+    actors: [{ has: ['run'], does: ['beatRun'] }, does('run')],
+    removals: 2,
+    removable: ['lock.json', 'live/1'],
+  },
+  {
+    ...CLEANED,
+    promise: 'lock.json of an `acquire` holder, removed, lets a second one in',
+    actors: [{ has: ['acquire'], does: ['hb'] }, does('acquire')],
+    removable: ['lock.json'],
+  },
+];
