@@ -94,6 +94,7 @@ test('control: the same without the quota publishes more than one a day, and tha
   needs(ctx, 'jq');
   const pipeline = new Pipeline(ctx, CANDIDATES);
   pipeline.change('runlock.json', '"quota:posts", ', '');
-  for (const hour of [EARLY, LATE]) await pipeline.start(dayAgo(1) + hour, SCHEDULERS);
-  expect(pipeline.broken()).toEqual([`more than one was published on ${nameOfDay(dayAgo(1))}`]);
+  const day = dayAgo(1);
+  for (const hour of [EARLY, LATE]) await pipeline.start(day + hour, SCHEDULERS);
+  expect(pipeline.broken()).toEqual([`more than one was published on ${nameOfDay(day)}`]);
 });
