@@ -91,6 +91,7 @@ class Explorer {
             base: this.#base,
             ops: [...has, ...does],
             everywhere: scenario.everywhere,
+            leftovers: scenario.leftovers,
           },
         }),
     );
@@ -273,7 +274,7 @@ class Explorer {
         if (before.type !== 'sleep' || choice.type === 'crash' || times > 1) moved.fill(true);
         if (after.type === 'sleep') moved[actor] = false;
         if (after.type === 'result') promises.see(actor, after.op, after.result);
-        if (after.type === 'done') promises.ended(actor);
+        if (after.type === 'done') promises.ended(actor, after.crashed);
         const what = before.type === 'call' ? before.call : before.type;
         const told = after.type === 'result' ? ` ▸ ${after.op}: ${JSON.stringify(after.result)}` : '';
         const more = times > 1 ? ` and ${times - 1} calls more` : '';

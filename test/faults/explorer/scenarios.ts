@@ -34,6 +34,8 @@ export interface Scenario {
   readonly holds: number;
   /** How often one is interrupted although it could go on; null: as often as you like, so that every order is seen. */
   readonly preemptions: number | null;
+  /** What a `run` has started lives on when its supervisor is killed. */
+  readonly leftovers: boolean;
   /** Stops before reads under the guard too: where it may be removed or broken, it keeps nobody out. */
   readonly everywhere: boolean;
 }
@@ -45,6 +47,7 @@ const PLAIN = {
   removable: [],
   holds: 0,
   preemptions: null,
+  leftovers: false,
   everywhere: false,
 } as const;
 
@@ -80,6 +83,12 @@ export const SCENARIOS: readonly Scenario[] = [
     ...KILLED,
     ...RUN_ENDS,
     promise: 'a `run` that is killed while it ends has ended or is interrupted, once',
+  },
+  {
+    ...KILLED,
+    promise: 'what a killed `run` has left running keeps others out',
+    actors: [does('run', 'beatRun'), does('run')],
+    leftovers: true,
   },
   {
     ...PLAIN,
