@@ -185,6 +185,10 @@ class Explorer {
     const promises = new Promises(this.#scenario);
     for (const [index, channel] of this.#channels.entries())
       messages.push(this.#start(index, channel, promises));
+    if (this.#scenario.late) {
+      this.#passHold();
+      promises.beginLate();
+    }
     return { dir, messages, moved: this.#channels.map(() => true), promises, disk: null };
   }
 
@@ -198,6 +202,10 @@ class Explorer {
       message = this.#order(channel, order.go, before > 1 ? AT_A_STRETCH : 0);
     }
     return message;
+  }
+
+  #passHold(): void {
+    this.#world.now[0] = (this.#world.now[0] ?? 0) + 46 * 60_000;
   }
 
   /** Gives an order and waits until the actor has come to its next stop. */
@@ -257,7 +265,7 @@ class Explorer {
         moved.fill(true);
         return { event: `a cleaner removes ${choice.file}`, times: 1 };
       case 'holdPasses':
-        this.#world.now[0] = (this.#world.now[0] ?? 0) + 46 * 60_000;
+        this.#passHold();
         promises.holdPassed();
         return { event: 'the hold passes', times: 1 };
       case 'go':

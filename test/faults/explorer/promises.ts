@@ -78,8 +78,13 @@ export class Promises {
   }
 
   /** Who does not beat in time may lose the lock, and has to ask before it goes on. */
-  holdPassed(): void {
+  beginLate(): void {
     this.#holders.clear();
+  }
+
+  /** The same while everyone is in the middle of something. */
+  holdPassed(): void {
+    this.beginLate();
     this.#slept = new Set(this.#scenario.actors.keys());
   }
 
@@ -109,7 +114,7 @@ export class Promises {
 
   /** Nobody is told that its lock is lost while no one else could have taken it. */
   #lost(actor: number, op: string, outcome: string): void {
-    if (this.#scenario.holds === 0 && this.#scenario.removals === 0)
+    if (this.#scenario.holds === 0 && !this.#scenario.late && this.#scenario.removals === 0)
       this.#break(`${op} of ${actor} answers ${outcome}, though nobody may take the lock from it`);
     this.#holders.delete(actor);
   }
