@@ -12,10 +12,9 @@ function Invoke-Body {
     Step { ./publish.ps1 $Item > result.json }
 }
 
-# Runs a program or script; if it fails, the wrapper ends with its code. Neither that code nor what it says on stderr is
-# an exception in here, whatever the version and the caller's settings make of it.
+# Runs a program or script. If it fails, the wrapper ends with its code, which is no exception in here, whatever the
+# version and the caller's settings make of it. (5.1 makes one of what a program says on a redirected stderr: no 2> here.)
 function Step([scriptblock] $Command) {
-    $ErrorActionPreference = 'Continue'
     $PSNativeCommandUseErrorActionPreference = $false
     $global:LASTEXITCODE = 0
     & $Command
