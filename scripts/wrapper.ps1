@@ -36,5 +36,7 @@ try {
     }
 } finally { Pop-Location }
 exit 0
+# TERM on Linux ends PowerShell at once, without finally: the lock is free then, though a program may still be at work.
+# Where that can happen use runlock run, which waits for what it has started.
 # There is no heartbeat in the background: it would keep the lock of a job that hangs. Where one step takes longer than
 # 45 minutes, say so: runlock acquire --hold 3h

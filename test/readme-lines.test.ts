@@ -50,6 +50,7 @@ const KNOWN: readonly (readonly [language: string, piece: string, how: string | 
 
 test.for(BLOCKS.map((one) => [`${one.language} ${one.text.split('\n')[0]}`, one] as const))(
   'README: %s',
+  { timeout: 240_000 },
   async ([, one], ctx) => {
     const known = KNOWN.filter(([language, piece]) => one.language === language && one.text.includes(piece));
     // A new block needs a line above: run it, or say why not.

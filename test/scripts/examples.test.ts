@@ -103,7 +103,7 @@ test('systemd would say so if a unit had a word it does not know', async (ctx) =
   standIn(box, 'backup.sh');
   const unit = (await example(box, 'systemd/backup.service')).replace('KillMode=', 'KillMod=');
   expect(await complaintsAbout(ctx, box, 'backup.service', unit)).toEqual([
-    expect.stringContaining("Unknown key name 'KillMod'"),
+    expect.stringMatching(/Unknown key.*KillMod/),
   ]);
 });
 
