@@ -4,13 +4,13 @@ import { printable } from '../printable.ts';
 
 const CHUNK_BYTES = 65_536;
 /** More than any list, result or entry; a device that never ends is not waited for. */
-const MAX_BYTES = 2 ** 28;
+const MAX_BYTES = 2 ** 26;
 
 /**
  * Reads all of what a user names: a file, a pipe, or `-` for stdin.
  *
  * @param what in words: `the result`
- * @throws RunlockError `input` with the system's reason, or where it is larger than 256 MiB
+ * @throws RunlockError `input` with the system's reason, or where it is larger than 64 MiB
  */
 export function readInput(source: string, what: string): Buffer {
   const fd = source === '-' ? 0 : open(source, what);

@@ -13,7 +13,7 @@ test('an input that never ends is refused, and nothing is begun', async () => {
   for (const args of asked) {
     const { code, stderr } = await box.runlock(args);
     expect([args[0], code]).toEqual([args[0], args[0] === 'run' ? 125 : 2]);
-    expect(stderr).toBe('runlock: /dev/zero: expected at most 256 MiB, got more\n');
+    expect(stderr).toBe('runlock: /dev/zero: expected at most 64 MiB, got more\n');
   }
   expect((await box.runlock(['status'])).code).toBe(3);
   expect((await box.runlock(['status', '--name', 'other'])).code).toBe(0);
