@@ -81,7 +81,8 @@ export function namesLock(args: Arguments): boolean {
   return ['dir', 'name', 'config'].some((option) => args.flag(option));
 }
 
-function findPlace(args: Arguments): Place {
+/** Where the lock of a command line is, without a look at it. */
+export function findPlace(args: Arguments): Place {
   const named = { dir: args.text('dir'), name: args.text('name'), config: args.text('config') };
   return resolvePlace(named, { resolve: absolute, variable: fromEnvironment });
 }
