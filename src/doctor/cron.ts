@@ -32,15 +32,16 @@ export async function cronEntries(sight: Sight): Promise<Entry[]> {
     if ('text' in reading) entries.push(...entriesOf(sight, file, reading.text, user));
   };
   read('/etc/crontab', null);
+  const debian = root.stat('/etc/debian_version') !== null;
   for (const name of namesIn(sight, '/etc/cron.d')) {
     const file = `/etc/cron.d/${name}`;
-    if (/^[\w-]+$/.test(name)) read(file, null);
-    else if (!name.startsWith('.') && /\brunlock\b/.test(root.textOf(file) ?? '')) {
+    if (!debian || /^[\w-]+$/.test(name)) read(file, null);
+    else if (/\brunlock\b/.test(root.textOf(file) ?? '')) {
       findings.add(
         'note',
         'ignoredFile',
         { file, line: null },
-        "Debian's cron passes over a file with such a name: its entries never start there",
+        "Debian's cron passes over a file with such a name: its entries never start",
         'give it a name of letters, digits, - and _ alone',
       );
     }
@@ -57,22 +58,29 @@ export async function cronEntries(sight: Sight): Promise<Entry[]> {
       read(file, name);
     }
   }
-  if (refused) await readOwn(sight, entries);
+  const { self } = sight;
+  if (refused || (self !== null && self.uid !== 0)) {
+    findings.add(
+      'unseen',
+      'otherUsers',
+      null,
+      "other users' crontabs and units can't be read",
+      'run doctor as root too',
+    );
+  }
+  if (refused && self !== null) entries.push(...(await ownEntries(sight, self)));
   return entries;
 }
 
 /** An ordinary user may not look into the spool: `crontab -l` shows his own. */
-async function readOwn(sight: Sight, entries: Entry[]): Promise<void> {
-  const { self, findings } = sight;
-  findings.add('unseen', 'otherUsers', null, "other users' crontabs can't be read", 'run doctor as root too');
-  if (self === null) return;
+async function ownEntries(sight: Sight, self: User): Promise<Entry[]> {
   const text = await new Promise<string | null>((resolve) => {
     execFile('/usr/bin/crontab', ['-l'], { timeout: 5000, maxBuffer: 256 * 1024 }, (error, stdout) =>
       // Without a crontab it fails as well.
       resolve(error === null ? stdout : null),
     );
   });
-  if (text !== null) entries.push(...entriesOf(sight, `crontab of ${self.name}`, text, self.name));
+  return text === null ? [] : entriesOf(sight, `crontab of ${self.name}`, text, self.name);
 }
 
 function entriesOf(sight: Sight, file: string, text: string, owner: string | null): Entry[] {

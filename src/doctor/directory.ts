@@ -1,5 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
+import { openPlain } from '../disk/files.ts';
 import { tryLock } from '../disk/kernel-lock.ts';
 import { RunlockError } from '../errors.ts';
 import { sharedMount } from '../stores/file/directory.ts';
@@ -30,7 +31,8 @@ const PASSING_MOUNTS = new Map<number, string>([
   [0x858458f6, 'ramfs: it is empty after a restart'],
   [0x794c7630, "overlayfs: in a container it ends with the container, unless it is the host's own"],
 ]);
-const SWEPT = /^(?:\/private)?\/(?:var\/)?tmp(?:\/|$)/;
+/** Cleaners and restarts empty them. */
+export const SWEPT = /^(?:\/private)?\/(?:var\/)?tmp(?:\/|$)/;
 
 /** Looks at one state directory. Makes a file there, and removes it at once. */
 export function examineDirectory(state: StateDirectory, sight: Sight): void {
@@ -229,7 +231,7 @@ function sizeWords(bytes: number): string {
 function examineDisk(base: string, outer: string, sight: Sight): void {
   const { findings } = sight;
   const where: Where = { file: base, line: null };
-  const file = path.join(outer, `.runlock-doctor-${process.pid}`);
+  const file = path.join(outer, `.runlock-doctor-${process.pid}-${Math.random().toString(36).slice(2)}`);
   const before = Date.now();
   let first: number;
   try {
@@ -246,7 +248,7 @@ function examineDisk(base: string, outer: string, sight: Sight): void {
   }
   let second: number | null = null;
   try {
-    second = fs.openSync(file, 'r+');
+    second = openPlain(file, 'write');
     fs.unlinkSync(file);
     fs.writeSync(first, '\n');
     const written = fs.fstatSync(first).mtimeMs;
@@ -263,7 +265,7 @@ function examineDisk(base: string, outer: string, sight: Sight): void {
       );
     }
     const granted = tryLock(first, 'exclusive', base);
-    if (!granted || tryLock(second, 'exclusive', base))
+    if (!granted || (second !== null && tryLock(second, 'exclusive', base)))
       findings.add(
         'problem',
         'noKernelLock',
@@ -271,13 +273,23 @@ function examineDisk(base: string, outer: string, sight: Sight): void {
         granted ? 'grants one kernel lock to two' : 'gives no kernel lock',
         'put the state directory on a local disk',
       );
-    else findings.add('ok', 'directory', where, 'kernel locks work, the clock is right');
+    else
+      findings.add('ok', 'directory', where, `kernel locks work${skew === 0 ? ', the clock is right' : ''}`);
   } catch (error) {
     if (error instanceof RunlockError) findings.add('problem', 'noKernelLock', where, error.message);
     else findings.add('problem', 'notTried', where, `a file in it could not be written: ${reasonOf(error)}`);
   } finally {
     fs.closeSync(first);
     if (second !== null) fs.closeSync(second);
-    fs.rmSync(file, { force: true });
+    removeIfThere(file);
+  }
+}
+
+/** Where it could not be removed at once. */
+function removeIfThere(file: string): void {
+  try {
+    fs.unlinkSync(file);
+  } catch {
+    // It is gone already, which is as it should be.
   }
 }

@@ -4,6 +4,8 @@ import type { Started } from './started.ts';
 /** Something that a scheduler or a service manager starts by itself: a line of a crontab, a unit, a task. */
 export interface Entry {
   readonly kind: 'cron' | 'systemd' | 'task';
+  /** Its /tmp and /var/tmp are its own: what is there is seen by nobody else. */
+  readonly privateTmp?: true;
   /** What it starts, one after the other: a unit has several lines. */
   readonly steps: readonly { readonly where: Where; readonly started: readonly Started[] }[];
 }

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import fs from 'node:fs';
 import { type Binaries, BinaryFinder } from './binaries.ts';
 import { byWords, compareJobs, lockWords } from './compare.ts';
 import { cronEntries, type Sight } from './cron.ts';
@@ -67,14 +68,14 @@ function sayEntry({ use, binaries }: EntryFacts, { findings }: Sight): void {
   if (place === null || binaries.runlock === null) return;
   const node = binaries.nodeVersion === null ? '' : `, Node ${binaries.nodeVersion}`;
   findings.add(
-    'ok',
+    findings.hasProblem(where) ? 'note' : 'ok',
     'entry',
     where,
     `${kindWords(entry.kind)}, user ${started.user?.name ?? 'unknown'}: ${call.verb} on ${lockWords(place)} (${byWords(place)}), by ${binaries.runlock}${node}`,
   );
   for (const name of ['RUNLOCK_LOCK', 'RUNLOCK_RUN', 'RUNLOCK_TOKEN']) {
     // Values stay out of sight: a token is a secret.
-    if (started.env.has(name) && !(name === 'RUNLOCK_TOKEN' && entry.kind === 'systemd'))
+    if (started.env.has(name))
       findings.add(
         'note',
         'variable',
@@ -137,7 +138,8 @@ async function taskEntries({ findings }: Sight): Promise<Entry[]> {
 
 /** Heartbeats are wall times: a clock that is set by hand steps. */
 async function examineClock({ findings }: Sight): Promise<void> {
-  if (process.platform !== 'linux') return;
+  // Without systemd as init it only says so, after some time.
+  if (!fs.existsSync('/run/systemd/system')) return;
   const answer = await outputOf('/usr/bin/timedatectl', ['show', '--property=NTPSynchronized', '--value']);
   if (answer?.trim() === 'no')
     findings.add(

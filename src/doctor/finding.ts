@@ -35,6 +35,10 @@ export class Findings {
     if (!this.#list.some(same)) this.#list.push({ level, about, what, where, advice });
   }
 
+  hasProblem(where: Where): boolean {
+    return this.#list.some((one) => one.level === 'problem' && placeOf(one.where) === placeOf(where));
+  }
+
   /** The gravest first, each level in the order in which they came up. */
   get list(): readonly Finding[] {
     const order: readonly Level[] = ['problem', 'unseen', 'note', 'ok'];

@@ -51,8 +51,8 @@ export class Root {
       const stat = fs.fstatSync(fd);
       if (!stat.isFile()) return { refused: 'it is no regular file' };
       if (stat.size > MAX_BYTES) return { refused: `it is larger than ${MAX_BYTES / 1024} kB` };
-      const bytes = Buffer.alloc(MAX_BYTES);
-      return { text: bytes.toString('utf8', 0, fs.readSync(fd, bytes, 0, MAX_BYTES, 0)) };
+      const bytes = Buffer.alloc(stat.size);
+      return { text: bytes.toString('utf8', 0, fs.readSync(fd, bytes, 0, bytes.length, 0)) };
     } catch (error) {
       return { refused: reasonOf(error) };
     } finally {
@@ -89,7 +89,7 @@ export class Root {
   real(inner: string): string {
     if (!this.isOwn) return this.inner(this.#followed(inner));
     try {
-      return fs.realpathSync(inner);
+      return fs.realpathSync.native(inner);
     } catch {
       // What is not there yet may be in a directory that is reached by a link.
       const parent = path.dirname(inner);

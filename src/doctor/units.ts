@@ -133,7 +133,11 @@ function entryOf(sight: Sight, unit: Unit, owner: User | null): Entry[] {
   const steps = lines.flatMap((line) =>
     stepsOf(line, { user, cwd, env, searched: SYSTEMD_PATH }, sight, expand),
   );
-  return [{ kind: 'systemd', steps }];
+  const isOn = (key: string) =>
+    /^(1|yes|y|true|t|on|disconnected)$/i.test(lastOf(unit.settings, key)?.value ?? '');
+  return [
+    { kind: 'systemd', steps, ...(isOn('PrivateTmp') || isOn('DynamicUser') ? { privateTmp: true } : {}) },
+  ];
 }
 
 function directoryOf(

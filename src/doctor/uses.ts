@@ -5,6 +5,7 @@ import { readInvocation } from '../evidence/invocation.ts';
 import { programName } from '../evidence/programs.ts';
 import { redactArgv } from '../redact.ts';
 import type { Sight } from './cron.ts';
+import { SWEPT } from './directory.ts';
 import type { Entry } from './entries.ts';
 import type { Where } from './finding.ts';
 import { type Started, startedByWords, type Word } from './started.ts';
@@ -116,7 +117,7 @@ function readUse(
   try {
     const call = readCall(argv.map((word) => word.text));
     if (call === null) return null;
-    const place = placeOfCall(call, argv, started, where, sight);
+    const place = placeOfCall(call, argv, started, { entry, where }, sight);
     return { entry, where, started, program: program.text, node: program.node, call, place };
   } catch (error) {
     if (!(error instanceof RunlockError)) throw error;
@@ -157,7 +158,7 @@ function placeOfCall(
   call: Call,
   argv: readonly Word[],
   started: Started,
-  where: Where,
+  { entry, where }: { entry: Entry; where: Where },
   sight: Sight,
 ): UsedPlace | null {
   const { root, findings } = sight;
@@ -190,6 +191,16 @@ function placeOfCall(
     });
     // A configuration's own absolute path is one of that system's.
     const base = root.inner(place.base);
+    const isPrivate = entry.privateTmp === true && SWEPT.test(base);
+    if (isPrivate) {
+      findings.add(
+        'problem',
+        'privateTmp',
+        where,
+        `${base} is the unit's own (PrivateTmp or DynamicUser): no other entry ever meets its lock, and it is gone when the unit ends`,
+        'name a directory outside of /tmp and /var/tmp',
+      );
+    }
     refuse(place, base, call, started, where, sight);
     return {
       base,
@@ -197,7 +208,7 @@ function placeOfCall(
       config: place.config.path === null ? null : root.inner(place.config.path),
       singleMachine: place.config.singleMachine,
       by: place.by,
-      identity: `${directoryIdentity(sight, base)}\0${place.name.key}`,
+      identity: `${isPrivate ? where.file : directoryIdentity(sight, base)}\0${place.name.key}`,
     };
   } catch (error) {
     if (error instanceof Unsure) return unsure('its current directory is only known when it runs');
