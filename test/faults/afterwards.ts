@@ -63,6 +63,7 @@ export interface Event {
   readonly item?: string | null;
   readonly outcome?: string;
   readonly settled?: boolean;
+  readonly lost?: boolean;
 }
 
 export function events(dir: string): Event[] {
@@ -99,6 +100,8 @@ function recordsAgree(dir: string, ends: readonly Event[]): string[] {
   const names = fs.readdirSync(path.join(dir, 'records')).filter((name) => /^\d+\.json$/.test(name));
   return names.flatMap((name) => {
     const record = JSON.parse(fs.readFileSync(path.join(dir, 'records', name), 'utf8')) as Event;
+    // Handed in late, after another had taken over.
+    if (record.lost === true) return [];
     const end = ends.find(({ run }) => run === record.run);
     return end?.outcome === record.outcome
       ? []

@@ -1,5 +1,5 @@
 import os from 'node:os';
-import type { Result, Sandbox } from '../cli/harness.ts';
+import { BINARY, type Result, type Sandbox } from '../cli/harness.ts';
 import { type Call, type Fault, runWithFault } from './command.ts';
 import type { Scenario } from './scenarios.ts';
 
@@ -20,15 +20,16 @@ export async function atEveryCall(
   scenario: Scenario,
   fault: Omit<Fault, 'at'>,
   inspect: (met: Met) => Promise<string[]>,
+  binary = BINARY,
 ): Promise<{ calls: readonly Call[]; wrong: string[] }> {
   const start = await scenario.prepare();
-  const { calls, code } = await runWithFault(start.copy(), scenario, { ...fault, at: 0 });
+  const { calls, code } = await runWithFault(start.copy(), scenario, { ...fault, at: 0 }, { binary });
   const wrong = code === scenario.code ? [] : [`without a fault it answers ${code}`];
   const places = calls.flatMap(({ call }, index) => (canFail(call, fault.kind) ? [index + 1] : []));
   const next = async (): Promise<void> => {
     for (let at = places.shift(); at !== undefined; at = places.shift()) {
       const box = start.copy();
-      const result = await runWithFault(box, scenario, { ...fault, at });
+      const result = await runWithFault(box, scenario, { ...fault, at }, { binary });
       const call = calls[at - 1];
       const found = await inspect({ box, result });
       wrong.push(

@@ -3,8 +3,10 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { BINARY, Sandbox } from '../cli/harness.ts';
+import { nextGoesOn } from './afterwards.ts';
 import { runWithFault } from './command.ts';
 import { Disk, type Loss } from './disk.ts';
+import { durable } from './durable.ts';
 import type { Scenario } from './scenarios.ts';
 
 const LOSSES: readonly Loss[] = ['names and data', 'data', 'names'];
@@ -12,20 +14,17 @@ const LOSSES: readonly Loss[] = ['names and data', 'data', 'names'];
 /** What a power cut has left. */
 export interface Left {
   readonly box: Sandbox;
-  /** The command had answered with success before the power was cut. */
-  readonly answered: boolean;
-  /** What it had answered. */
+  /** What the command had answered. */
   readonly stdout: string;
 }
 
 /**
  * Runs a scenario once, then cuts the power after each of its calls, in each way in which that can go.
  *
- * @param inspect says what is wrong with what is left
+ * @returns how many different states were left, and what was wrong with them
  */
 export async function cutPower(
   scenario: Scenario,
-  inspect: (left: Left) => Promise<string[]>,
   binary = BINARY,
 ): Promise<{ states: number; wrong: string[] }> {
   const start = await scenario.prepare();
@@ -34,7 +33,7 @@ export async function cutPower(
     start,
     scenario,
     { kind: 'kill', calls: 'changes', at: 0 },
-    binary,
+    { binary },
   );
   if (code !== scenario.code) throw new Error(`without a fault it answers ${code}`);
 
@@ -59,7 +58,8 @@ export async function cutPower(
   const next = async (): Promise<void> => {
     for (let state = todo.pop(); state !== undefined; state = todo.pop()) {
       const { box, answered, where } = state;
-      const found = await inspect({ box, answered, stdout });
+      const kept = answered ? durable(scenario.name, { box, stdout }) : [];
+      const found = [...kept, ...(await nextGoesOn(box.runs))];
       wrong.push(...found.map((what) => `${where}: ${what}`));
     }
   };

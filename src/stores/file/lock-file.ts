@@ -1,9 +1,8 @@
 import fs from 'node:fs';
 import { isSameFile, type Ownership, openPlain, readAll, remove, Staged, touch } from '../../disk/files.ts';
-import { tryLock } from '../../disk/kernel-lock.ts';
-import { systemCode } from '../../errors.ts';
 import { type LockRecord, parseRecord, serializeRecord } from '../../record.ts';
 import type { LockSight } from '../../rules.ts';
+import { withReplacedFile } from './replaced-file.ts';
 
 /** Far more than a lock needs; anything larger is no lock. */
 const MAX_BYTES = 256 * 1024;
@@ -52,8 +51,7 @@ export function createLockFile(file: string, record: LockRecord, ownership: Owne
 }
 
 /**
- * Keeps `lock.json` from being replaced or removed by anyone else, even by one who has another guard because a
- * cleaner has removed ours: who changes the file holds a kernel lock on the very file that stands there.
+ * Keeps `lock.json` from being replaced or removed by anyone else.
  *
  * @param act is given the file's sight, or null where there is none
  * @returns null if somebody else is changing it or has changed it: look again
@@ -64,31 +62,7 @@ export function withLockFile<T>(
 ): { value: T } | null {
   // On Windows a file that is open can't be replaced, nor can the guard be removed while it is open.
   if (process.platform === 'win32') return { value: act(readLockFile(file)) };
-  const fd = openForLock(file);
-  if (fd === null) return { value: act(null) };
-  try {
-    if (!tryLock(fd.descriptor, fd.mode, file) || !isSameFile(fd.descriptor, file)) return null;
-    return { value: act(sight(fd.descriptor, file)) };
-  } finally {
-    fs.closeSync(fd.descriptor);
-  }
-}
-
-/** A lock of another user's may be readable only; a shared lock keeps out those who can write, at least. */
-function openForLock(file: string): { descriptor: number; mode: 'exclusive' | 'shared' } | null {
-  try {
-    const descriptor = openPlain(file, 'write');
-    return descriptor === null ? null : { descriptor, mode: 'exclusive' };
-  } catch (error) {
-    if (!isPermission(error)) throw error;
-    const descriptor = openPlain(file, 'read');
-    return descriptor === null ? null : { descriptor, mode: 'shared' };
-  }
-}
-
-function isPermission(error: unknown): boolean {
-  const code = error instanceof Error ? systemCode(error.cause) : undefined;
-  return code === 'EACCES' || code === 'EPERM';
+  return withReplacedFile(file, (fd) => act(fd === null ? null : sight(fd, file)));
 }
 
 /** Puts another record in place of the one that stands there. Call inside `withLockFile`. */

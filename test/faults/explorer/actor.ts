@@ -16,6 +16,7 @@ import {
   setState,
   state,
   type World,
+  waitWhile,
 } from './channel.ts';
 import type { Op } from './scenarios.ts';
 import { Crash, Stepper } from './stepper.ts';
@@ -95,6 +96,8 @@ class Contender {
       case 'acquire':
       case 'run':
         return this.#acquire(op === 'run');
+      case 'look':
+        return { outcome: (await this.#lock.look()).verdict.state, run: null };
       case 'hb':
         return this.#verb(async () => this.#lock.hb(await this.#claim(), this.#run()));
       case 'finish':
@@ -103,8 +106,10 @@ class Contender {
         );
       case 'release':
         return this.#verb(async () => this.#lock.release(await this.#claim(), this.#run(), false));
-      case 'steal':
-        return this.#verb(async () => this.#lock.release(claimOf(process_, 'f'.repeat(64)), null, false));
+      case 'steal': {
+        const { outcome, run } = await this.#lock.release(claimOf(process_, 'f'.repeat(64)), null, false);
+        return { outcome, run };
+      }
       case 'beatRun':
         return this.#supervise(async (record) => ({
           outcome: (await this.#lock.beatRun(record)) ? 'ok' : 'lost',
@@ -175,9 +180,7 @@ async function main(): Promise<void> {
   for (;;) {
     Atomics.store(channel.words, ORDER, order.none);
     setState(channel, state.idle);
-    while (Atomics.load(channel.words, ORDER) === order.none) {
-      Atomics.wait(channel.words, ORDER, order.none);
-    }
+    waitWhile(channel, ORDER, order.none, Number.POSITIVE_INFINITY);
     await execute();
   }
 }

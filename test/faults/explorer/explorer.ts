@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -115,8 +116,6 @@ class Explorer {
           `more than ${maxExecutions} executions: the scenario is too large to be gone through`,
         );
       }
-      if (process.env.DEBUG && this.#executions % 500 === 0)
-        console.log(this.#executions, this.#visited.size, open.length, prefix.length);
       counterexample = await this.#execute(prefix, (alternative) => open.push(alternative));
     }
     return { executions: this.#executions, states: this.#visited.size, counterexample };
@@ -185,7 +184,7 @@ class Explorer {
     const promises = new Promises(this.#scenario);
     for (const [index, channel] of this.#channels.entries())
       messages.push(this.#start(index, channel, promises));
-    return { dir, messages, moved: this.#channels.map(() => true), promises };
+    return { dir, messages, moved: this.#channels.map(() => true), promises, disk: null };
   }
 
   /** Lets an actor do at a stretch what it has done before, and come to the first step that is explored. */
@@ -253,6 +252,7 @@ class Explorer {
     switch (choice.type) {
       case 'remove':
         fs.unlinkSync(path.join(dir, choice.file));
+        execution.disk = null;
         moved.fill(true);
         return { event: `a cleaner removes ${choice.file}`, times: 1 };
       case 'holdPasses':
@@ -268,6 +268,7 @@ class Explorer {
         if (channel === undefined || before === undefined) throw new Error(`there is no actor ${actor}`);
         const after = this.#order(channel, order[choice.type], repeat - 1);
         const times = repeat - (channel.words[CALLS] ?? 0);
+        if (times > 1 || (before.type === 'call' && !LOOK.test(before.call))) execution.disk = null;
         messages[actor] = after;
         if (before.type !== 'sleep' || choice.type === 'crash' || times > 1) moved.fill(true);
         if (after.type === 'sleep') moved[actor] = false;
@@ -284,15 +285,24 @@ class Explorer {
     }
   }
 
-  #key({ dir, messages, moved, promises }: Execution, budget: Budget, last: number | null): string {
+  #key(execution: Execution, budget: Budget, last: number | null): string {
+    const { messages, moved, promises } = execution;
+    execution.disk ??= this.#diskKey(execution.dir);
     const actors = messages.map((message, index) => `${message.type}${message.hash}${moved[index] ? 1 : 0}`);
-    const files = fs
+    const turn = Number.isFinite(budget.preemptions) ? last : '';
+    const { crashes, removals, holds, preemptions } = budget;
+    const left = `${crashes} ${removals} ${holds} ${preemptions}`;
+    const key = [actors, execution.disk, left, this.#world.now[0], turn, promises.key].join('|');
+    return createHash('sha1').update(key).digest('base64');
+  }
+
+  #diskKey(dir: string): string {
+    return fs
       .readdirSync(dir, { recursive: true, encoding: 'utf8' })
       .filter((name) => !name.endsWith('.tmp'))
       .sort()
-      .map((name) => this.#fileKey(path.join(dir, name), name));
-    const turn = Number.isFinite(budget.preemptions) ? last : '';
-    return [actors, files, JSON.stringify(budget), this.#world.now[0], turn, promises.key].join('|');
+      .map((name) => this.#fileKey(path.join(dir, name), name))
+      .join();
   }
 
   #fileKey(file: string, name: string): string {
@@ -308,7 +318,12 @@ interface Execution {
   /** Whether anything has happened since this actor went to sleep. */
   readonly moved: boolean[];
   readonly promises: Promises;
+  /** What stands on the disk; null where something may have changed since it was read. */
+  disk: string | null;
 }
+
+/** Calls after which the same stands on the disk. */
+const LOOK = /^(open|read|stat|existsSync|readdirSync|lock|share|unlock|close)/;
 
 /** How many choices from `at` on are the same. */
 function sameFrom(choices: readonly Choice[], at: number): number {

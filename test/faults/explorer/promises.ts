@@ -10,22 +10,42 @@ export class Promises {
   /** Who was told that it has the lock, and not yet that it has not; with its run. */
   readonly #holders = new Map<number, number>();
   readonly #finished = new Map<number, number>();
+  readonly #did = new Map<number, number>();
   #highest = 0;
+
+  /** How many want the lock. */
+  readonly #takers: number;
 
   constructor(scenario: Scenario) {
     this.#scenario = scenario;
+    const takes = (ops: readonly string[]) => ops.includes('acquire') || ops.includes('run');
+    this.#takers = scenario.actors.filter(({ has, does }) => takes([...has, ...does])).length;
   }
 
   get key(): string {
     return `${[...this.#holders]} ${[...this.#finished]} ${this.#highest}`;
   }
 
-  see(actor: number, op: string, { outcome, run, error }: OpResult): void {
+  see(actor: number, op: string, result: OpResult): void {
+    this.#judge(actor, op, result);
+    const did = (this.#did.get(actor) ?? 0) + 1;
+    this.#did.set(actor, did);
+    const { has = [], does = [] } = this.#scenario.actors[actor] ?? {};
+    const next = [...has, ...does][did];
+    // Its work is done: whether another gets in before or after it is told so makes no difference.
+    if (next === 'finish' || next === 'release' || next === 'endRun') this.#holders.delete(actor);
+  }
+
+  #judge(actor: number, op: string, { outcome, run, error }: OpResult): void {
     if (error !== undefined && !this.#mayFail(error)) this.#break(`${op} of ${actor} fails: ${error}`);
     switch (op) {
       case 'acquire':
       case 'run':
         if (outcome === 'acquired') this.#acquired(actor, run ?? 0);
+        else if (this.#takers === 1)
+          this.#break(`${op} of ${actor} answers ${outcome}, though nobody has the lock`);
+        return;
+      case 'look':
         return;
       case 'hb':
       case 'beatRun':

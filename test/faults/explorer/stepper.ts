@@ -12,6 +12,7 @@ import {
   setState,
   state,
   type World,
+  waitWhile,
 } from './channel.ts';
 
 /** Thrown into the code at the call before which its process dies; from then on every call throws it. */
@@ -98,9 +99,7 @@ export class Stepper {
     put(this.#channel, message);
     Atomics.store(this.#channel.words, ORDER, order.none);
     setState(this.#channel, state.waiting);
-    while (Atomics.load(this.#channel.words, ORDER) === order.none) {
-      Atomics.wait(this.#channel.words, ORDER, order.none);
-    }
+    waitWhile(this.#channel, ORDER, order.none, Number.POSITIVE_INFINITY);
     const told = Atomics.load(this.#channel.words, ORDER);
     if (told === order.crash) {
       this.#crashed = true;

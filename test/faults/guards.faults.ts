@@ -1,0 +1,57 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { buildCommand } from '../../scripts/build.mjs';
+import { bundleDirectory, bundleScript, mutate } from './bundle.ts';
+import { killAtEveryCall } from './crash.ts';
+import { before } from './explorer/before.ts';
+import { explore } from './explorer/explorer.ts';
+import { SCENARIOS as ORDERS } from './explorer/scenarios.ts';
+import { GUARDS, type Guard } from './guards.ts';
+import { cutPower } from './power-cut.ts';
+import { SCENARIOS } from './scenarios.ts';
+
+let dir: string;
+beforeAll(() => {
+  dir = bundleDirectory();
+});
+afterAll(() => fs.rmSync(dir, { recursive: true, force: true }));
+
+describe('without one of its guards the matrix is red', () => {
+  for (const [index, guard] of GUARDS.entries()) {
+    test(`${guard.what} (${guard.seenBy.row})`, async () => {
+      expect(await whatIsSeen(guard, path.join(dir, `${index}.cjs`))).not.toEqual([]);
+    });
+  }
+});
+
+/** What the row finds wrong with a build that lacks the guard. */
+async function whatIsSeen(guard: Guard, file: string): Promise<string[]> {
+  const { seenBy } = guard;
+  switch (seenBy.row) {
+    case 'orders': {
+      await bundleScript(path.join(import.meta.dirname, 'explorer/actor.ts'), file, [mutate(guard)]);
+      const scenario = must(ORDERS.find(({ promise }) => promise === seenBy.promise));
+      // The explorer's own look-out for two in the guard must not be what sees it.
+      const everywhere = { ...scenario, everywhere: true, preemptions: 2 };
+      const options = { worker: file, makeState: before(scenario), maxExecutions: 50_000 };
+      const { counterexample } = await explore(everywhere, options);
+      return counterexample === null ? [] : [counterexample.broken, ...counterexample.events];
+    }
+    case 'crash':
+      await buildCommand(file, [mutate(guard)]);
+      return (await killAtEveryCall(scenarioOf(seenBy.scenario), file)).wrong;
+    case 'power cut':
+      await buildCommand(file, [mutate(guard)]);
+      return (await cutPower(scenarioOf(seenBy.scenario), file)).wrong;
+  }
+}
+
+function scenarioOf(name: string) {
+  return must(SCENARIOS.find((scenario) => scenario.name === name));
+}
+
+function must<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('there is no such row');
+  return value;
+}
