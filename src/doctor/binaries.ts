@@ -7,6 +7,7 @@ import {
   nodeVersion,
   type RunlockProgram,
 } from './programs.ts';
+import { UNKNOWN } from './started.ts';
 import type { Use } from './uses.ts';
 
 /** Which programs an entry would find. */
@@ -35,6 +36,16 @@ export class BinaryFinder {
     const none = { runlock: null, version: null, node: null, nodeVersion: null };
     const named = node ?? program;
     const user = started.user?.name ?? 'unknown';
+    if (search.includes(UNKNOWN) || PATH.includes(UNKNOWN)) {
+      findings.add(
+        'note',
+        'unsure',
+        where,
+        `which ${named} and which node this finds is only known when it runs: PATH is set by then`,
+        'give their whole paths to be sure',
+      );
+      return none;
+    }
     const file = findProgram(root, named, search, started.cwd);
     if (file === null) {
       const looked = named.includes('/')

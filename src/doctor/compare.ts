@@ -21,11 +21,17 @@ export function compareJobs(uses: readonly Use[], jobs: readonly Job[], sight: S
   for (const job of jobs) {
     const key = keyOf(job, sight);
     if (key === null) continue;
-    byProgram.set(key.program, [...(byProgram.get(key.program) ?? []), { job, key }]);
+    const known = byProgram.get(key.program);
+    if (known === undefined) byProgram.set(key.program, [{ job, key }]);
+    else known.push({ job, key });
   }
   for (const [program, all] of byProgram) {
     const byArgs = new Map<string, Job[]>();
-    for (const { job, key } of all) byArgs.set(key.args, [...(byArgs.get(key.args) ?? []), job]);
+    for (const { job, key } of all) {
+      const known = byArgs.get(key.args);
+      if (known === undefined) byArgs.set(key.args, [job]);
+      else known.push(job);
+    }
     for (const same of byArgs.values()) compareSame(program, same, sight);
     if (byArgs.size > 1 && all[0]?.key.isFile === true) noteOthers([...byArgs.values()], sight);
   }
@@ -75,10 +81,10 @@ function compareSame(program: string, jobs: readonly Job[], sight: Sight): void 
       'name one directory and one lock in both',
     );
   }
-  for (const { where, guard } of jobs) {
-    if (guard !== null) continue;
-    // A script that asks for the lock by itself is guarded wherever it is started.
-    if (/\brunlock\b/.test(root.textOf(program) ?? '')) continue;
+  const bare = jobs.filter(({ guard }) => guard === null);
+  // A script that asks for the lock by itself is guarded wherever it is started.
+  const asks = bare.length > 0 && /\brunlock\b/.test(root.textOf(program) ?? '');
+  for (const { where } of asks ? [] : bare) {
     findings.add(
       'problem',
       'unguarded',

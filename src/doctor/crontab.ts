@@ -16,6 +16,8 @@ export interface Crontab {
   readonly cutLine: number | null;
 }
 
+/** Nobody has as many; each job has them all, and a hostile crontab must not fill the memory. */
+const MAX_VARIABLES = 500;
 const VARIABLE = /^("[^"]*"|'[^']*'|[^\s=]+)\s*=\s*(.*)$/s;
 const SCHEDULE = /^(?:@[a-z]+(?:\s+\d+(?=\s))?|(?:\S+\s+){4}\S+)\s+/i;
 
@@ -34,7 +36,7 @@ export function parseCrontab(text: string, { userField }: { userField: boolean }
     const assigned = isSchedule(schedule) ? null : VARIABLE.exec(line);
     if (assigned !== null) {
       const [, name = '', value = ''] = assigned;
-      variables = new Map(variables).set(unquote(name), unquote(value));
+      if (variables.size < MAX_VARIABLES) variables = new Map(variables).set(unquote(name), unquote(value));
     } else if (schedule !== undefined) {
       const job = readJob(line.slice(schedule.length), userField);
       if (job !== null) jobs.push({ line: index + 1, ...job, variables });

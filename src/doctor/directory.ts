@@ -7,7 +7,7 @@ import { sharedMount } from '../stores/file/directory.ts';
 import type { Sight } from './cron.ts';
 import type { Where } from './finding.ts';
 import { blockedAt } from './programs.ts';
-import { reasonOf } from './root.ts';
+import { type Root, reasonOf } from './root.ts';
 import { mayAccess, type User } from './users.ts';
 
 /** A state directory, and who uses it. */
@@ -69,9 +69,10 @@ export function examineDirectory(state: StateDirectory, sight: Sight): void {
     return;
   }
   examineWriters(base, stat.stat, sight);
-  examineUsers(state, stat.stat, sight);
   examineMount(state, outer, sight);
-  examineDisk(base, outer, sight);
+  const shut = examineUsers(state, stat.stat, sight);
+  // Whoever may not write there himself does not make root do so.
+  if (shut === 0 || shut < state.users.length) examineDisk(base, outer, sight);
 }
 
 function statOf(file: string): { readonly stat: fs.Stats | null } | { readonly refused: string } {
@@ -140,35 +141,39 @@ function examineWriters(base: string, stat: fs.Stats, { root, findings }: Sight)
   }
 }
 
-function examineUsers({ base, users }: StateDirectory, stat: fs.Stats, { root, findings }: Sight): void {
+/** Returns how many of its users it is shut to. */
+function examineUsers({ base, users }: StateDirectory, stat: fs.Stats, { root, findings }: Sight): number {
+  let shut = 0;
   const guard = root.stat(path.join(base, 'lock.guard'));
   for (const { user, where } of users) {
-    const blocked = blockedAt(root, user, path.join(base, 'lock.json'));
-    if (blocked !== null && blocked !== base)
-      findings.add(
-        'problem',
-        'notWritable',
-        where,
-        `user ${user.name} may not enter ${blocked}, so not ${base} either`,
-        'let that user in, or name another directory',
-      );
-    else if (!mayAccess(user, stat, 'change'))
-      findings.add(
-        'problem',
-        'notWritable',
-        where,
-        `user ${user.name} may not write to ${base} (owner ${stat.uid}, mode ${(stat.mode & 0o7777).toString(8)})`,
-        `chown ${user.name}, or a group in common`,
-      );
-    else if (guard !== null && !mayAccess(user, guard, 'write'))
-      findings.add(
-        'problem',
-        'notWritable',
-        where,
-        `user ${user.name} may not write to ${path.join(base, 'lock.guard')} (owner ${guard.uid}, mode ${(guard.mode & 0o777).toString(8)})`,
-        'give the files in it to its owner: chown -R',
-      );
+    const why = whyShut(user, { base, stat, guard }, root);
+    if (why === null) continue;
+    shut += 1;
+    findings.add('problem', 'notWritable', where, `user ${user.name} may not ${why.what}`, why.advice);
   }
+  return shut;
+}
+
+function whyShut(
+  user: User,
+  { base, stat, guard }: { base: string; stat: fs.Stats; guard: fs.Stats | null },
+  root: Root,
+): { readonly what: string; readonly advice: string } | null {
+  const owned = (one: fs.Stats) => `(owner ${one.uid}, mode ${(one.mode & 0o7777).toString(8)})`;
+  const blocked = blockedAt(root, user, path.join(base, 'lock.json'));
+  if (blocked !== null && blocked !== base)
+    return {
+      what: `enter ${blocked}, so not ${base} either`,
+      advice: 'let that user in, or name another directory',
+    };
+  if (!mayAccess(user, stat, 'change'))
+    return { what: `write to ${base} ${owned(stat)}`, advice: `chown ${user.name}, or a group in common` };
+  if (guard !== null && !mayAccess(user, guard, 'write'))
+    return {
+      what: `write to ${path.join(base, 'lock.guard')} ${owned(guard)}`,
+      advice: 'give the files in it to its owner: chown -R',
+    };
+  return null;
 }
 
 function examineMount({ base, singleMachine }: StateDirectory, outer: string, { findings }: Sight): void {

@@ -28,15 +28,21 @@ export interface Finding {
 /** Findings as they come up. */
 export class Findings {
   readonly #list: Finding[] = [];
+  readonly #known = new Set<string>();
+  readonly #wrong = new Set<string>();
 
+  /** Says each thing once. */
   add(level: Level, about: string, where: Where | null, what: string, advice: string | null = null): void {
-    const same = (one: Finding) =>
-      one.what === what && one.about === about && placeOf(one.where) === placeOf(where);
-    if (!this.#list.some(same)) this.#list.push({ level, about, what, where, advice });
+    const place = placeOf(where);
+    const key = JSON.stringify([about, place, what]);
+    if (this.#known.has(key)) return;
+    this.#known.add(key);
+    if (level === 'problem') this.#wrong.add(place);
+    this.#list.push({ level, about, what, where, advice });
   }
 
   hasProblem(where: Where): boolean {
-    return this.#list.some((one) => one.level === 'problem' && placeOf(one.where) === placeOf(where));
+    return this.#wrong.has(placeOf(where));
   }
 
   /** The gravest first, each level in the order in which they came up. */

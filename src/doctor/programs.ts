@@ -106,7 +106,7 @@ const MOST_SCANNED = 400 * 1024 * 1024;
 export function nodeVersion(root: Root, file: string): string | null {
   const real = root.real(file);
   if (root.isOwn && real === fs.realpathSync(process.execPath)) return process.versions.node;
-  const byPath = /(?:^|[/-])v?(\d{1,3}\.\d{1,3}\.\d{1,3})(?=[/-]|$)/.exec(path.dirname(real))?.[1];
+  const byPath = /\bnode[^/]*[/-]v?(\d{1,3}\.\d{1,3}\.\d{1,3})(?=[/-]|$)/.exec(path.dirname(real))?.[1];
   if (byPath !== undefined) return byPath;
   return scan(root, real);
 }

@@ -35,8 +35,15 @@ const SUDO_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 /** Texts within texts: nobody writes more, and a hostile one must come to an end. */
 const MAX_DEPTH = 8;
 const MAX_STARTED = 500;
+/** The same for variables, as each command has them all. */
+const MAX_VARIABLES = 1000;
 
-const KEYWORDS = new Set('if then elif else fi for while until do done case esac select { } ! in'.split(' '));
+/** The value of a variable that is only known when it runs; no value has this byte. */
+export const UNKNOWN = '\0';
+
+const KEYWORDS = new Set('if then elif else fi while until do done esac { } !'.split(' '));
+/** What stands behind them, up to the next command, is a list of words. */
+const HEADS = new Set(['for', 'case', 'select']);
 const ASSIGNMENT = /^([A-Za-z_]\w*)=(.*)$/s;
 
 /** What a shell's text starts, in order. Every branch of it counts as taken. */
@@ -56,9 +63,9 @@ export function startedByWords(words: readonly Word[], around: Surroundings, fin
 /** A shell in the middle of its text. */
 interface ShellState {
   cwd: string | null;
-  env: Map<string, string>;
+  env: ReadonlyMap<string, string>;
   /** Not exported: they are filled in, but no program gets them. */
-  own: Map<string, string>;
+  own: ReadonlyMap<string, string>;
 }
 
 class Reader {
@@ -71,7 +78,7 @@ class Reader {
 
   readText(text: string, around: Surroundings, depth: number): void {
     if (depth > MAX_DEPTH) return;
-    let state: ShellState = { cwd: around.cwd, env: new Map(around.env), own: new Map() };
+    let state: ShellState = { cwd: around.cwd, env: around.env, own: new Map() };
     const outer: ShellState[] = [];
     let words: ShellWord[] = [];
     const endCommand = () => {
@@ -81,9 +88,11 @@ class Reader {
     for (const token of readShell(text)) {
       if (this.found.length >= MAX_STARTED) return;
       if (token.type === 'word') words.push(token.word);
+      // No subshell ends here: it was a pattern of `case`.
+      else if (token.type === 'close' && outer.length === 0) words = [];
       else endCommand();
       // What a subshell changes ends with it.
-      if (token.type === 'open') outer.push({ ...state, env: new Map(state.env), own: new Map(state.own) });
+      if (token.type === 'open') outer.push({ ...state });
       if (token.type === 'close') state = outer.pop() ?? state;
     }
     endCommand();
@@ -96,18 +105,18 @@ class Reader {
     }
     const expanded = all.map((word) => expand(word, state));
     const begin = expanded.findIndex((word, at) => !(all[at]?.bare && KEYWORDS.has(word.text)));
-    if (begin < 0) return;
+    if (begin < 0 || (all[begin]?.bare && HEADS.has(expanded[begin]?.text ?? ''))) return;
     const assignments: [string, string][] = [];
     let at = begin;
-    for (; at < expanded.length && all[at]?.bare; at++) {
-      const [, name, value] = ASSIGNMENT.exec(expanded[at]?.text ?? '') ?? [];
-      if (name === undefined || value === undefined) break;
-      assignments.push([name, value]);
+    for (; all[at]?.bare; at++) {
+      const assigned = assignmentIn(expanded[at]);
+      if (assigned === null) break;
+      assignments.push(assigned);
     }
     const words = expanded.slice(at);
     if (words.length === 0) for (const [name, value] of assignments) assign(state, name, value);
     else if (!builtIn(words, state))
-      this.start(words, { ...inside, env: new Map([...state.env, ...assignments]) }, depth);
+      this.start(words, { ...inside, env: withAll(state.env, assignments) }, depth);
   }
 
   start(words: readonly Word[], around: Surroundings, depth: number): void {
@@ -121,7 +130,12 @@ class Reader {
     }
     const invocation = readInvocation(words.map((word) => word.text));
     if (invocation.kind === 'shell' && invocation.text !== null) {
-      this.readText(invocation.text, around, depth + 1);
+      // A login or interactive shell reads the user's own files first.
+      const reads = words
+        .slice(1)
+        .find(({ text }) => !/^[-+]/.test(text) || /^-\w*[li]|^--login$/.test(text));
+      const env = /^-/.test(reads?.text ?? '') ? afterUnknown(around.env) : around.env;
+      this.readText(invocation.text, { ...around, env }, depth + 1);
     } else this.found.push({ ...around, words });
   }
 
@@ -168,7 +182,7 @@ class Reader {
     if (options.some((option) => wrapper.login?.includes(option.name))) {
       cwd = user?.home ?? null;
       env = new Map([
-        ['PATH', SUDO_PATH],
+        ['PATH', UNKNOWN],
         ['HOME', user?.home ?? ''],
       ]);
     }
@@ -229,9 +243,9 @@ function readEnvironment(
   }
   let at = words[start]?.text === '-' ? start + 1 : start;
   for (; at < words.length; at++) {
-    const [, variable, value] = ASSIGNMENT.exec(words[at]?.text ?? '') ?? [];
-    if (variable === undefined || value === undefined) break;
-    env.set(variable, value);
+    const assigned = assignmentIn(words[at]);
+    if (assigned === null) break;
+    env.set(...assigned);
   }
   return at;
 }
@@ -251,16 +265,26 @@ function builtIn(words: readonly Word[], state: ShellState): boolean {
       return true;
     }
     case 'export':
-      for (const operand of operands) {
-        const [, variable = operand, value = state.own.get(operand) ?? ''] = ASSIGNMENT.exec(operand) ?? [];
-        state.env.set(variable, value);
-      }
+      state.env = withAll(
+        state.env,
+        words.slice(1).map((word) => {
+          const known = () => state.own.get(word.text) ?? state.env.get(word.text) ?? '';
+          return assignmentIn(word) ?? [word.text, known()];
+        }),
+      );
       return true;
-    case 'unset':
-      for (const operand of operands) {
-        state.env.delete(operand);
-        state.own.delete(operand);
-      }
+    case 'unset': {
+      const gone = new Set(operands);
+      const kept = (variables: ReadonlyMap<string, string>) =>
+        new Map([...variables].filter(([variable]) => !gone.has(variable)));
+      state.env = kept(state.env);
+      state.own = kept(state.own);
+      return true;
+    }
+    case '.':
+    case 'source':
+    case 'eval':
+      state.env = afterUnknown(state.env);
       return true;
     default:
       return false;
@@ -268,8 +292,31 @@ function builtIn(words: readonly Word[], state: ShellState): boolean {
 }
 
 function assign(state: ShellState, name: string, value: string): void {
-  if (state.env.has(name)) state.env.set(name, value);
-  else state.own.set(name, value);
+  if (state.env.has(name)) state.env = withAll(state.env, [[name, value]]);
+  else state.own = withAll(state.own, [[name, value]]);
+}
+
+function assignmentIn(word: Word | undefined): [string, string] | null {
+  const [, name, value] = ASSIGNMENT.exec(word?.text ?? '') ?? [];
+  return name === undefined || value === undefined ? null : [name, word?.certain ? value : UNKNOWN];
+}
+
+function withAll(
+  variables: ReadonlyMap<string, string>,
+  more: readonly (readonly [string, string])[],
+): ReadonlyMap<string, string> {
+  if (more.length === 0) return variables;
+  const all = new Map(variables);
+  for (const [name, value] of more) if (all.has(name) || all.size < MAX_VARIABLES) all.set(name, value);
+  return all;
+}
+
+/** After commands that nobody has read: they may set what says where runlock and its directory are. */
+function afterUnknown(env: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+  return withAll(env, [
+    ['PATH', UNKNOWN],
+    ['RUNLOCK_DIR', UNKNOWN],
+  ]);
 }
 
 function expand(word: ShellWord, state: ShellState): Word {
@@ -278,8 +325,9 @@ function expand(word: ShellWord, state: ShellState): Word {
     if (part.type === 'text') return part.text;
     const known =
       part.type === 'variable' ? (state.own.get(part.name) ?? state.env.get(part.name)) : undefined;
-    if (known === undefined) certain = false;
-    return known ?? part.raw;
+    if (known !== undefined && known !== UNKNOWN) return known;
+    certain = false;
+    return part.raw;
   };
   let text = word.parts.map(value).join('');
   const home = state.env.get('HOME');

@@ -11,28 +11,28 @@ export interface TaskAction {
 /** Reads what `schtasks /query /xml` prints: one document a task, its name in a comment before it. */
 export function parseTasks(xml: string): TaskAction[] {
   const actions: TaskAction[] = [];
-  for (const [, name = '', body = ''] of xml.matchAll(/<!--\s*(.*?)\s*-->|<Task[\s>](.*?)<\/Task>/gs)) {
-    if (name !== '') {
-      actions.push({ task: decodeEntities(name), user: null, command: '', args: '', cwd: null });
-      continue;
-    }
-    const named = actions.at(-1);
-    const task = named?.command === '' ? named.task : '?';
-    if (named?.command === '') actions.pop();
-    const user = textOf(body, 'UserId');
-    for (const [, exec = ''] of body.matchAll(/<Exec[\s>](.*?)<\/Exec>/gs)) {
-      const command = (textOf(exec, 'Command') ?? '').replace(/^"(.*)"$/, '$1');
+  let end = 0;
+  for (const { text: body, start } of elements(xml, 'Task')) {
+    const before = xml.slice(end, start);
+    const task =
+      before
+        .slice(before.lastIndexOf('<!--') + '<!--'.length)
+        .split('-->', 1)[0]
+        ?.trim() ?? '';
+    end = start + body.length;
+    for (const { text: exec } of elements(body, 'Exec')) {
+      const command = (textOf(exec, 'Command') ?? '').replace(/^"(.*)"$/s, '$1');
       if (command === '') continue;
       actions.push({
-        task,
-        user,
+        task: decodeEntities(task),
+        user: textOf(body, 'UserId'),
         command,
         args: textOf(exec, 'Arguments') ?? '',
         cwd: textOf(exec, 'WorkingDirectory'),
       });
     }
   }
-  return actions.filter(({ command }) => command !== '');
+  return actions;
 }
 
 /** The words of a Windows command line: quotes keep blanks, `\"` is a quote. */
@@ -44,9 +44,24 @@ export function splitWindowsWords(line: string): string[] {
   return words;
 }
 
-function textOf(xml: string, tag: string): string | null {
-  const text = new RegExp(`<${tag}(?:\\s[^>]*)?>(.*?)</${tag}>`, 's').exec(xml)?.[1];
-  return text === undefined ? null : decodeEntities(text.trim());
+/** What stands in each element of a name; none of these stands in one of its own. */
+function elements(xml: string, name: string): { readonly text: string; readonly start: number }[] {
+  const found: { text: string; start: number }[] = [];
+  const open = new RegExp(`<${name}(?=[\\s>])`, 'g');
+  const close = `</${name}>`;
+  for (let match = open.exec(xml); match !== null; match = open.exec(xml)) {
+    const start = xml.indexOf('>', match.index) + 1;
+    const end = xml.indexOf(close, start);
+    if (start === 0 || end < 0) return found;
+    found.push({ text: xml.slice(start, end), start });
+    open.lastIndex = end + close.length;
+  }
+  return found;
+}
+
+function textOf(xml: string, name: string): string | null {
+  const [first] = elements(xml, name);
+  return first === undefined ? null : decodeEntities(first.text.trim());
 }
 
 const ENTITIES = new Map(Object.entries({ lt: '<', gt: '>', quot: '"', apos: "'", amp: '&' }));

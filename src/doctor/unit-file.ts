@@ -12,21 +12,21 @@ export interface Setting {
 export function parseUnit(text: string, file: string): Setting[] {
   const settings: Setting[] = [];
   let section = '';
-  let begun: { text: string; line: number } | null = null;
+  let pieces: string[] = [];
+  let begun = 0;
   for (const [index, raw] of text.split('\n').entries()) {
-    const line: string = raw.replace(/\r$/, '');
+    const line = raw.endsWith('\r') ? raw.slice(0, -1) : raw;
     if (/^\s*[#;]/.test(line)) continue;
-    const whole: { text: string; line: number } =
-      begun === null ? { text: line, line: index + 1 } : { text: `${begun.text} ${line}`, line: begun.line };
-    begun = null;
-    if (whole.text.endsWith('\\')) {
-      begun = { text: whole.text.slice(0, -1), line: whole.line };
+    if (pieces.length === 0) begun = index + 1;
+    if (line.endsWith('\\')) {
+      pieces.push(line.slice(0, -1));
       continue;
     }
-    const said = whole.text.trim();
+    const said = [...pieces, line].join(' ').trim();
+    pieces = [];
     if (said.startsWith('[') && said.endsWith(']')) section = said.slice(1, -1);
     const [, key, value = ''] = /^([A-Za-z0-9-]+)\s*=\s*(.*)$/s.exec(said) ?? [];
-    if (key !== undefined) settings.push({ section, key, value, where: { file, line: whole.line } });
+    if (key !== undefined) settings.push({ section, key, value, where: { file, line: begun } });
   }
   return settings;
 }
@@ -36,7 +36,8 @@ export function listOf(settings: readonly Setting[], key: string): Setting[] {
   let list: Setting[] = [];
   for (const setting of settings) {
     if (setting.section !== 'Service' || setting.key !== key) continue;
-    list = setting.value === '' ? [] : [...list, setting];
+    if (setting.value === '') list = [];
+    else list.push(setting);
   }
   return list;
 }

@@ -88,7 +88,8 @@ function readUnit(sight: Sight, name: string, dirs: readonly string[]): Setting[
       }
     }
   }
-  const files = [file, ...[...dropIns].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, path]) => path)];
+  const byName = [...dropIns].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, path]) => path);
+  const files = [file, ...byName.filter((path) => sight.root.real(path) !== '/dev/null')];
   return files.flatMap((path) => {
     const reading = sight.root.read(path);
     if ('refused' in reading)
@@ -108,15 +109,14 @@ function entryOf(sight: Sight, unit: Unit, owner: User | null): Entry[] {
   const lines = EXEC_KEYS.flatMap((key) => listOf(unit.settings, key));
   if (lines.length === 0) return [];
   const named = lastOf(unit.settings, 'User')?.value;
-  const expandName = (text: string) => specifiers(text, unit.name, owner ?? null);
-  const asRoot = users.get('root') ?? null;
-  const user = owner ?? (named === undefined ? asRoot : findUser(users, expandName(named).text));
+  // Specifiers mean the manager's user, whatever User= says.
+  const manager = owner ?? users.get('root') ?? null;
+  const expand = (text: string) => specifiers(text, unit.name, manager);
+  const user = owner ?? (named === undefined ? manager : findUser(users, expand(named).text));
   const env = new Map([['PATH', SYSTEMD_PATH]]);
   if (user !== null && (owner !== null || named !== undefined))
     env.set('HOME', user.home).set('LOGNAME', user.name);
-  const expand = (text: string) => specifiers(text, unit.name, user);
-  for (const { key, value } of unit.settings) {
-    if (key !== 'Environment') continue;
+  for (const { value } of listOf(unit.settings, 'Environment')) {
     for (const word of splitWords(expand(value).text)) {
       const [, name, text] = /^(\w+)=(.*)$/s.exec(word) ?? [];
       if (name !== undefined && text !== undefined) env.set(name, text);

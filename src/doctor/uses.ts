@@ -8,7 +8,7 @@ import type { Sight } from './cron.ts';
 import { SWEPT } from './directory.ts';
 import type { Entry } from './entries.ts';
 import type { Where } from './finding.ts';
-import { type Started, startedByWords, type Word } from './started.ts';
+import { type Started, startedByWords, UNKNOWN, type Word } from './started.ts';
 
 /** What a command line of runlock's says, as runlock itself reads it. */
 export interface Call {
@@ -74,7 +74,7 @@ export function findUses(
       for (const one of started) {
         const found = readUse(entry, where, one, sight, readCall);
         if (found === 'none') bare.push({ where, started: one });
-        else if (found !== null) own.push(...usesWithin(found, sight, readCall, jobs));
+        else if (found !== null) own.push(...usesWithin(found, sight, readCall, jobs, 0));
       }
     }
     const acquired = own.find(({ call }) => call.verb === 'acquire') ?? null;
@@ -84,10 +84,13 @@ export function findUses(
   return { uses, jobs };
 }
 
+/** `run` within `run`: nobody goes further, and a hostile line must come to an end. */
+const MAX_DEPTH = 8;
+
 /** A call, and those in the command of a `run`. */
-function usesWithin(use: Use, sight: Sight, readCall: ReadCall, jobs: Job[]): Use[] {
+function usesWithin(use: Use, sight: Sight, readCall: ReadCall, jobs: Job[], depth: number): Use[] {
   const { entry, where, started, call } = use;
-  if (call.verb !== 'run') return [use];
+  if (call.verb !== 'run' || depth > MAX_DEPTH) return [use];
   const words = started.words.slice(started.words.length - call.command.length);
   const inner = startedByWords(
     words,
@@ -98,7 +101,7 @@ function usesWithin(use: Use, sight: Sight, readCall: ReadCall, jobs: Job[]): Us
   for (const one of inner) {
     const found = readUse(entry, where, one, sight, readCall);
     if (found === 'none') jobs.push({ entry, where, started: one, guard: use });
-    else if (found !== null) uses.push(...usesWithin(found, sight, readCall, jobs));
+    else if (found !== null) uses.push(...usesWithin(found, sight, readCall, jobs, depth + 1));
   }
   return uses;
 }
@@ -151,7 +154,7 @@ function isRunlock(text: string): boolean {
   return /^runlock(\.c?js|\.cmd|\.ps1)?$/.test(programName(text));
 }
 
-/** A current directory that can't be told was needed. */
+/** Something was needed that can't be told. */
 class Unsure extends Error {}
 
 function placeOfCall(
@@ -173,20 +176,23 @@ function placeOfCall(
     );
     return null;
   };
-  const doubtful = argv.find(
-    ({ text, certain }) =>
-      !certain &&
-      [named.dir, named.name, named.config].some((value) => value !== undefined && text.includes(value)),
-  );
-  if (doubtful !== undefined) return unsure('what it says is only known when it runs');
+  // What stands behind them is the command of `run`.
+  const own = argv.slice(0, argv.length - call.command.length);
+  const values = [named.dir, named.name, named.config].filter((value) => value !== undefined);
+  const isDoubtful = ({ text, certain }: Word) => !certain && values.some((value) => text.endsWith(value));
+  if (own.some(isDoubtful)) return unsure('what it says is only known when it runs');
   try {
     const place = resolvePlace(named, {
       resolve: (file) => {
         if (path.isAbsolute(file)) return root.outer(file);
-        if (started.cwd === null) throw new Unsure();
+        if (started.cwd === null) throw new Unsure('its current directory is only known when it runs');
         return root.outer(path.resolve(started.cwd, file));
       },
-      variable: (name) => started.env.get(name) || undefined,
+      variable: (name) => {
+        const value = started.env.get(name);
+        if (value === UNKNOWN) throw new Unsure(`${name} is set by then`);
+        return value || undefined;
+      },
       top: root.dir,
     });
     // A configuration's own absolute path is one of that system's.
@@ -211,7 +217,7 @@ function placeOfCall(
       identity: `${isPrivate ? where.file : directoryIdentity(sight, base)}\0${place.name.key}`,
     };
   } catch (error) {
-    if (error instanceof Unsure) return unsure('its current directory is only known when it runs');
+    if (error instanceof Unsure) return unsure(error.message);
     if (!(error instanceof RunlockError)) throw error;
     const closed = error.code === 'io' && ['EACCES', 'EPERM'].includes(systemCode(error.cause) ?? '');
     if (closed)

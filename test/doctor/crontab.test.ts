@@ -72,3 +72,14 @@ test('any text is read without an error, and each job stands on the line that is
     }),
   );
 });
+
+test('200 kB of anything are read in one go, with no more variables than anybody has', {
+  timeout: 10_000,
+}, () => {
+  const variables = Array.from({ length: 20_000 }, (_, at) => `A${at}=1\n* * * * * x\n`).join('');
+  const { jobs } = own(variables);
+  expect(jobs).toHaveLength(20_000);
+  expect(jobs.at(-1)?.variables.size).toBeLessThanOrEqual(500);
+  for (const piece of [' ', '* ', '@a ', '"', '=', '%', '\\%', '\r', 'a', '-n '])
+    expect(own(piece.repeat(200_000 / piece.length)).jobs.length).toBeLessThan(2);
+});

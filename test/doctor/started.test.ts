@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Started, startedByText } from '../../src/doctor/started.ts';
+import { type Started, startedByText, UNKNOWN } from '../../src/doctor/started.ts';
 import type { User } from '../../src/doctor/users.ts';
 
 const USERS: readonly User[] = [
@@ -26,7 +26,11 @@ test.each([
   [`a 'b c' "d $DIR" e\\ f # no`, ['a|b c|d /srv|e f']],
   ['a >x 2>&1 <y &>z b', ['a|b']],
   ['if a; then b; else c; fi', ['a', 'b', 'c']],
-  ['for x in 1 2; do a; done', ['for|x|in|1|2', 'a']],
+  ['for x in 1 $(b); do a; done', ['b', 'a']],
+  ['select x in 1 2; do a; done', ['a']],
+  ['case "$1" in a|b) c;; *) d;; esac; e', ['c', 'd', 'e']],
+  ['while ! a; do b; done', ['a', 'b']],
+  ['echo for x', ['echo|for|x']],
   ['x=$(a b `c`) && d "$(e)"', ['c', 'a|b|`c`', 'e', 'd|$(e)']],
   ['nice -n 5 ionice -c3 timeout -k 5s 1h a b', ['a|b']],
   ['flock -n -E 5 /x a b', ['a|b']],
@@ -73,8 +77,27 @@ test.each([
   ['export A=1; sudo x', undefined],
   ['sudo A=1 x', '1'],
   ['export A=1; (export A=2); x', '1'],
+  ['export A=1; export A; x', '1'],
+  ['A=$(y) x', UNKNOWN],
+  ['export A="$UNKNOWN"; x', UNKNOWN],
 ])('%s: what x gets as A', (text, value) => {
   expect(read(text).at(-1)?.env.get('A')).toBe(value);
+});
+
+test.each([
+  ['x', '/bin'],
+  ['. ~/.profile && x', UNKNOWN],
+  ['source nvm.sh; x', UNKNOWN],
+  ['eval "$(fnm env)"; x', UNKNOWN],
+  ["bash -lc 'x'", UNKNOWN],
+  ["bash --login -c 'x'", UNKNOWN],
+  ["bash -ec 'x -l'", '/bin'],
+  ['su - ann -c x', UNKNOWN],
+  ['PATH=/opt:$PATH x', '/opt:/bin'],
+  ['PATH=$(npm bin):$PATH x', UNKNOWN],
+  ['. ./env; PATH=/opt x', '/opt'],
+])('%s: the PATH that x gets', (text, value) => {
+  expect(read(text).at(-1)?.env.get('PATH')).toBe(value);
 });
 
 test.each([
@@ -89,7 +112,7 @@ test.each([
 });
 
 test('what only the shell knows is told apart from what is known', () => {
-  const [found] = read('x "$DIR" $1 *.txt "a*" ${Y%z} ~bob/x');
+  const [found] = read(`x "$DIR" $1 *.txt "a*" $\{Y%z} ~bob/x`);
   expect(found?.words.map(({ certain }) => certain)).toEqual([true, true, false, false, true, false, false]);
 });
 
@@ -130,6 +153,34 @@ test('any text is read without an error, and comes to an end', () => {
     }),
     { numRuns: 500 },
   );
-  expect(read('x;'.repeat(100_000)).length).toBeLessThanOrEqual(500);
-  expect(read('$('.repeat(20_000))).toEqual([]);
+});
+
+test('200 kB of anything are read in one go, and start no more than anybody writes', {
+  timeout: 10_000,
+}, () => {
+  const exports = Array.from({ length: 10_000 }, (_, at) => `export A${at}=1;`).join('');
+  const pieces = [
+    'x;',
+    '(',
+    '()',
+    '$(',
+    '`',
+    '"',
+    '"$(',
+    '${',
+    '\\',
+    '<',
+    'A=1;',
+    'sudo ',
+    'sudo;',
+    'sh -c ',
+    'a',
+    '$a',
+    '$(',
+  ];
+  const texts = [
+    ...pieces.map((piece) => piece.repeat(200_000 / piece.length)),
+    `${exports}${'x;'.repeat(20_000)}`,
+  ];
+  for (const text of texts) expect(read(text).length).toBeLessThanOrEqual(500);
 });

@@ -79,9 +79,19 @@ test('any text is read without an error', () => {
   );
 });
 
-test('a file of blanks or brackets alone is read in no time to speak of', () => {
-  const hostile = [`x=${' '.repeat(200_000)}y`, `[${']  '.repeat(60_000)}x`, `"${' '.repeat(200_000)}=`];
-  // Quadratic reading of these took minutes.
-  for (const text of hostile)
+test('200 kB of anything are read in one go', { timeout: 10_000 }, () => {
+  const blanks = ' '.repeat(200_000);
+  const continued = 'a\\\n'.repeat(70_000);
+  for (const text of [
+    `x=${blanks}y`,
+    `[${']  '.repeat(60_000)}x`,
+    `"${blanks}=`,
+    `export${blanks}`,
+    continued,
+  ])
     expect(parseUnit(text, 'x').length + parseEnvironmentFile(text).size).toBeLessThan(3);
+  const many = `[Service]\n${'Environment=\nEnvironment=A\n'.repeat(8000)}`;
+  expect(listOf(parseUnit(many, 'x'), 'Environment')).toHaveLength(1);
+  expect(listOf(parseUnit(`[Service]\n${'A=b\n'.repeat(50_000)}`, 'x'), 'A')).toHaveLength(50_000);
+  expect(splitWords('"a" \\x41 '.repeat(20_000))).toHaveLength(40_000);
 });
