@@ -76,8 +76,12 @@ function servicesIn(sight: Sight, own: readonly string[], further: readonly stri
 
 /** The unit's file from the first directory that has one, then all drop-ins by their names. */
 function readUnit(sight: Sight, name: string, dirs: readonly string[]): Setting[] | null {
-  const file = dirs.map((dir) => `${dir}/${name}`).find((path) => sight.root.stat(path) !== null);
-  if (file === undefined || sight.root.real(file) === '/dev/null') return null;
+  // In an image /dev is empty.
+  const isMasked = (path: string) => sight.root.real(path) === '/dev/null';
+  const file = dirs
+    .map((dir) => `${dir}/${name}`)
+    .find((path) => isMasked(path) || sight.root.stat(path) !== null);
+  if (file === undefined || isMasked(file)) return null;
   const dropIns = new Map<string, string>();
   const template = name.replace(/@[^.]*\./, '@.');
   for (const dir of [...dirs].reverse()) {
@@ -89,7 +93,7 @@ function readUnit(sight: Sight, name: string, dirs: readonly string[]): Setting[
     }
   }
   const byName = [...dropIns].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, path]) => path);
-  const files = [file, ...byName.filter((path) => sight.root.real(path) !== '/dev/null')];
+  const files = [file, ...byName.filter((path) => !isMasked(path))];
   return files.flatMap((path) => {
     const reading = sight.root.read(path);
     if ('refused' in reading)

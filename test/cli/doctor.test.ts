@@ -3,11 +3,14 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
 import { BINARY, isRoot, Sandbox } from './harness.ts';
+import { mountOver } from './jobs.ts';
+import { wrongClock } from './processes.ts';
 
 /** A system of its own in the sandbox: `/` is at `root`. */
 let box: Sandbox;
 let root: string;
 
+const HOOK = path.resolve(import.meta.dirname, 'fixtures/addon.cjs');
 const NODE = 'usr/local/bin/node';
 const RUN = 'runlock run';
 
@@ -248,6 +251,69 @@ test('a runlock that is not on the PATH is a problem, and no program that is fou
   expect(fs.existsSync(path.join(box.dir, 'ran'))).toBe(false);
 });
 
+test('a PATH that a sourced file may have set is no problem but said, and so is a directory', async () => {
+  put('etc/cron.d/nvm', `@daily root . /root/.nvm/nvm.sh; ${RUN} --dir /srv/app/runs -- true\n`);
+  put('etc/cron.d/login', `@daily root bash -lc '${RUN} -- true'\n`);
+  const got = await report();
+  expect(found(got, 'problem')).toEqual([]);
+  expect(found(got, 'note', 'unsure')).toEqual([
+    expect.stringMatching(/^\/etc\/cron.d\/login:1 which lock .*RUNLOCK_DIR is set by then/),
+    expect.stringMatching(/^\/etc\/cron.d\/login:1 which runlock .*PATH is set by then/),
+    expect.stringMatching(/^\/etc\/cron.d\/nvm:1 which runlock .*PATH is set by then/),
+  ]);
+});
+
+test("a number in a directory's name is Node's version only where the directory is Node's", async () => {
+  const node = '\x7fELF node-v22.1.0';
+  put('opt/app-1.2.3/bin/node', node, 0o755);
+  put('root/.nvm/versions/node/v18.3.1/bin/node', node, 0o755);
+  for (const dir of ['/opt/app-1.2.3/bin', '/root/.nvm/versions/node/v18.3.1/bin'])
+    put(
+      `etc/cron.d/${path.basename(path.dirname(dir)).replaceAll('.', '-')}`,
+      `PATH=${dir}:/usr/local/bin\n@daily root ${RUN} --dir /srv/app/runs -- true\n`,
+    );
+  expect((await report()).entries.map(({ nodeVersion }) => nodeVersion)).toEqual(['22.1.0', '18.3.1']);
+});
+
+test("what the shell fills in behind a run's command does not hide which lock it is", async () => {
+  cron('x', `@daily root ${RUN} --dir /srv/app/runs --name a -- /srv/app/backup.sh "$(date)" "$a"`);
+  expect((await report()).entries).toMatchObject([{ dir: '/srv/app/runs', name: 'a' }]);
+});
+
+test('a unit with a /tmp of its own never meets others there; specifiers are those of its manager', async () => {
+  makeDirectory('tmp');
+  fs.chmodSync(path.join(root, 'tmp'), 0o1777);
+  unit(
+    'backup@.service',
+    'User=ann',
+    'PrivateTmp=yes',
+    `ExecStart=/usr/local/bin/${RUN} --dir /tmp/%p-runs -- true`,
+  );
+  unit('home.service', 'User=ann', `ExecStart=/usr/local/bin/${RUN} --dir %h/%u -- true`);
+  unit('instance@.service', `ExecStart=/usr/local/bin/${RUN} --dir /srv/%i -- true`);
+  const got = await report();
+  expect(found(got, 'problem', 'privateTmp')).toEqual([
+    expect.stringContaining("/etc/systemd/system/backup@.service:4 /tmp/backup-runs is the unit's own"),
+  ]);
+  expect(got.entries.map(({ dir }) => dir)).toEqual(['/tmp/backup-runs', '/root/root', null]);
+  expect(found(got, 'note', 'unsure')).toEqual([expect.stringContaining('instance@.service:2')]);
+});
+
+test('units and drop-ins that are masked do not count, and timers start what their services say', async () => {
+  link('/dev/null', 'etc/systemd/system/off.service');
+  put('usr/lib/systemd/system/off.service', `[Service]\nExecStart=/usr/local/bin/${RUN} -- true\n`);
+  put(
+    'usr/lib/systemd/system/on.service',
+    `[Service]\nExecStart=/usr/local/bin/${RUN} --dir /srv/app/runs -- true\n`,
+  );
+  put('usr/lib/systemd/system/on.timer', '[Timer]\nOnCalendar=daily\n');
+  put('usr/lib/systemd/system/on.service.d/a.conf', '[Service]\nEnvironment=RUNLOCK_NAME=other\n');
+  link('/dev/null', 'etc/systemd/system/on.service.d/a.conf');
+  const got = await report();
+  expect(got.code).toBe(0);
+  expect(got.entries).toMatchObject([{ file: '/usr/lib/systemd/system/on.service', name: 'default' }]);
+});
+
 test('two users, each with a directory in his home, are two locks', async () => {
   for (const name of ['ann', 'bob']) {
     makeDirectory(`home/${name}/runs`);
@@ -263,6 +329,51 @@ test('a user who may not write to the directory that his entry uses is told', as
   expect(found(await report(), 'problem', 'notWritable')).toEqual([
     expect.stringContaining('/var/spool/cron/crontabs/bob:2 user bob may not write to /srv/app/runs'),
   ]);
+});
+
+test('a directory that is shut to its user gets no file from doctor either, as root would make it', async () => {
+  const bob = `${PATH}\n@daily ${RUN} --dir /etc/cron.d -- true\n@daily ${RUN} --dir /srv/app/runs -- true\n`;
+  put('var/spool/cron/crontabs/bob', bob);
+  makeDirectory('etc/cron.d');
+  const got = await report();
+  expect(found(got, 'problem', 'notWritable')).toHaveLength(2);
+  expect(found(got, 'ok')).toEqual([]);
+  expect(found(got, 'unseen')).toEqual([]);
+});
+
+test.each([
+  ['grantsTwice', 'grants one kernel lock to two'],
+  ['ENOLCK', 'gives no kernel locks (ENOLCK)'],
+])('a disk whose kernel locks do not work (%s) is a problem', async (addon, says) => {
+  box.makeRuns();
+  const { code, stdout } = await box.exec(
+    process.execPath,
+    ['--require', HOOK, BINARY, 'doctor', '--dir', box.runs],
+    { env: { ADDON: addon } },
+  );
+  expect(code).toBe(1);
+  expect(stdout.split('\n').filter((line) => line.startsWith('problem'))).toEqual([
+    expect.stringContaining(says),
+  ]);
+  expect(fs.readdirSync(box.runs)).toEqual([]);
+});
+
+test('a disk without room for a record is a problem', async (ctx) => {
+  mountOver(ctx, box, ['-t', 'tmpfs', '-o', 'size=64k', 'none']);
+  const { code, stdout } = await box.runlock(['doctor', '--dir', box.runs]);
+  expect(code).toBe(1);
+  expect(stdout).toContain(`problem  ${box.runs}: has 64 kB of room`);
+  expect(stdout).toContain(`note     ${box.runs}: is on tmpfs: it is empty after a restart`);
+});
+
+test("a disk whose clock is not this machine's is a problem", async (ctx) => {
+  box.makeRuns();
+  const { stdout } = await box.runlock(['doctor', '--dir', box.runs], {
+    env: { ...wrongClock(ctx, '+90s'), NO_FAKE_STAT: '1' },
+  });
+  expect(stdout).toMatch(
+    /problem {2}\S+\/runs: the file system's clock is (89|90|91) s behind this machine's/,
+  );
 });
 
 test('a directory in which anybody may remove the lock is a problem, in /tmp it is at least worth a word', async () => {
@@ -293,6 +404,7 @@ test('a configuration with a mistake and a misspelt command line are told with t
     expect.stringMatching(/^\/etc\/cron.d\/backup:2 .*did you mean "hold"/),
   ]);
   expect(found(got, 'problem', 'misuse')).toEqual([expect.stringContaining('there is no command "rnu"')]);
+  expect(got.code).toBe(1);
 });
 
 test('what stands in crontabs and units can not act on the terminal', async () => {
@@ -344,8 +456,13 @@ test('a FIFO, a device or a directory in place of a unit or a crontab is passed 
     path.join(root, 'etc/systemd/system/fifo.service'),
     path.join(root, 'etc/cron.d/fifo'),
   ]);
+  put(
+    'etc/crontab',
+    `RUNLOCK_CONFIG=/etc/cron.d/fifo\n${PATH}\n@daily root ${RUN} --dir /srv/app/runs true\n`,
+  );
   const got = await report();
   expect(got.code).toBe(1);
+  expect(found(got, 'problem', 'configuration')).toHaveLength(1);
   expect(found(got, 'unseen').map((line) => line.split(':')[0])).toEqual([
     '/etc/cron.d/fifo',
     '/etc/systemd/system/dir.service',
@@ -421,5 +538,7 @@ test.runIf(isRoot())('an ordinary user is told what could not be read, and that 
     user: { uid: 65534, gid: 65534 },
   });
   expect(code).toBe(1);
-  expect(stdout).toContain("unseen   other users' crontabs can't be read");
+  expect(stdout).toContain(
+    "unseen   other users' crontabs and units can't be read. To do: run doctor as root too",
+  );
 });
