@@ -272,7 +272,7 @@ export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
       },
     },
     examples: [
-      ['sudo runlock doctor', 'every crontab and unit; changes nothing'],
+      ['sudo runlock doctor', 'every crontab and unit'],
       ['runlock doctor --dir /srv/app/runs --json', 'that directory as well, for a program'],
     ],
     codes: ['0', '1', '2'],

@@ -539,6 +539,6 @@ test.runIf(isRoot())('an ordinary user is told what could not be read, and that 
   });
   expect(code).toBe(1);
   expect(stdout).toContain(
-    "unseen   other users' crontabs and units can't be read. To do: run doctor as root too",
+    "unseen   other users' crontabs and units can't be read\n         to do: run doctor as root too\n",
   );
 });

@@ -106,8 +106,8 @@ function readCall(argv: readonly string[]): Call | null {
 
 function findingLine({ level, what, where, advice }: Finding): string {
   const place = where === null ? '' : `${placeOf(where)}: `;
-  const todo = advice === null ? '' : `. To do: ${advice}`;
-  return printable(`${level.padEnd(7)}  ${place}${what}${todo}`, 8000);
+  const todo = advice === null ? '' : `\n         to do: ${printable(advice, 2000)}`;
+  return printable(`${level.padEnd(7)}  ${place}${what}`, 8000) + todo;
 }
 
 function findingJson({ level, about, what, where, advice }: Finding) {
