@@ -96,14 +96,24 @@ function compareSame(program: string, jobs: readonly Job[], sight: Sight): void 
   for (const job of jobs) {
     const { guard } = job;
     if (guard?.place == null || first.guard.place === null || guard === first.guard) continue;
-    if (guard.place.identity !== first.place.identity || guard.place.config === first.place.config) continue;
-    findings.add(
-      'note',
-      'differentConfigurations',
-      job.where,
-      `${jobWords(job)} reads ${configWords(guard.place)}, but ${placeOf(first.job.where)} reads ${configWords(first.place)}`,
-      'name one by --config in both, or their limits and gates differ',
-    );
+    if (guard.place.identity !== first.place.identity) continue;
+    const there = placeOf(first.job.where);
+    if (guard.place.config !== first.place.config)
+      findings.add(
+        'note',
+        'differentConfigurations',
+        job.where,
+        `${jobWords(job)} reads ${configWords(guard.place)}, but ${there} reads ${configWords(first.place)}`,
+        'name one by --config in both, or their limits and gates differ',
+      );
+    const [user, other] = [guard.started.user, first.guard.started.user];
+    if (user !== null && other !== null && user.uid !== other.uid)
+      findings.add(
+        'note',
+        'differentUsers',
+        job.where,
+        `${jobWords(job)} takes the same lock as ${there} does, there as user ${other.name}: both must be able to write to what the job makes`,
+      );
   }
 }
 

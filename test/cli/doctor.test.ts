@@ -324,6 +324,26 @@ test('two users, each with a directory in his home, are two locks', async () => 
   expect(problem).toContain('/var/spool/cron/crontabs/ann:2 takes /home/ann/runs');
 });
 
+test('two users or two configurations around one lock are a note', async () => {
+  put('srv/app/runlock.json', '{}');
+  put('srv/other.json', '{}');
+  cron(
+    'backup',
+    `@daily root ${RUN} --dir /srv/app/runs -- /srv/app/backup.sh`,
+    `@daily ann ${RUN} --dir /srv/app/runs --config /srv/other.json -- /srv/app/backup.sh`,
+  );
+  const got = await report();
+  expect(got.code).toBe(0);
+  expect(found(got, 'note', 'differentUsers')).toEqual([
+    expect.stringMatching(
+      /^\/etc\/cron.d\/backup:3 .*user ann\) takes the same lock as \S+:2 does, there as user root/,
+    ),
+  ]);
+  expect(found(got, 'note', 'differentConfigurations')).toEqual([
+    expect.stringContaining('reads the configuration /srv/other.json, but /etc/cron.d/backup:2 reads'),
+  ]);
+});
+
 test('a user who may not write to the directory that his entry uses is told', async () => {
   put('var/spool/cron/crontabs/bob', `${PATH}\n@daily ${RUN} --dir /srv/app/runs -- /srv/app/backup.sh\n`);
   expect(found(await report(), 'problem', 'notWritable')).toEqual([
