@@ -91,6 +91,7 @@ class Explorer {
             base: this.#base,
             ops: [...has, ...does],
             everywhere: scenario.everywhere,
+            leftovers: scenario.leftovers,
           },
         }),
     );
@@ -184,6 +185,10 @@ class Explorer {
     const promises = new Promises(this.#scenario);
     for (const [index, channel] of this.#channels.entries())
       messages.push(this.#start(index, channel, promises));
+    if (this.#scenario.late) {
+      this.#passHold();
+      promises.beginLate();
+    }
     return { dir, messages, moved: this.#channels.map(() => true), promises, disk: null };
   }
 
@@ -197,6 +202,10 @@ class Explorer {
       message = this.#order(channel, order.go, before > 1 ? AT_A_STRETCH : 0);
     }
     return message;
+  }
+
+  #passHold(): void {
+    this.#world.now[0] = (this.#world.now[0] ?? 0) + 46 * 60_000;
   }
 
   /** Gives an order and waits until the actor has come to its next stop. */
@@ -256,7 +265,7 @@ class Explorer {
         moved.fill(true);
         return { event: `a cleaner removes ${choice.file}`, times: 1 };
       case 'holdPasses':
-        this.#world.now[0] = (this.#world.now[0] ?? 0) + 46 * 60_000;
+        this.#passHold();
         promises.holdPassed();
         return { event: 'the hold passes', times: 1 };
       case 'go':
@@ -273,7 +282,7 @@ class Explorer {
         if (before.type !== 'sleep' || choice.type === 'crash' || times > 1) moved.fill(true);
         if (after.type === 'sleep') moved[actor] = false;
         if (after.type === 'result') promises.see(actor, after.op, after.result);
-        if (after.type === 'done') promises.ended(actor);
+        if (after.type === 'done') promises.ended(actor, after.crashed);
         const what = before.type === 'call' ? before.call : before.type;
         const told = after.type === 'result' ? ` ▸ ${after.op}: ${JSON.stringify(after.result)}` : '';
         const more = times > 1 ? ` and ${times - 1} calls more` : '';

@@ -32,8 +32,12 @@ export interface Scenario {
   readonly removable: readonly string[];
   /** How often more time than the hold passes. */
   readonly holds: number;
+  /** It has passed when the exploration begins. */
+  readonly late: boolean;
   /** How often one is interrupted although it could go on; null: as often as you like, so that every order is seen. */
   readonly preemptions: number | null;
+  /** What a `run` has started lives on when its supervisor is killed. */
+  readonly leftovers: boolean;
   /** Stops before reads under the guard too: where it may be removed or broken, it keeps nobody out. */
   readonly everywhere: boolean;
 }
@@ -44,7 +48,9 @@ const PLAIN = {
   removals: 0,
   removable: [],
   holds: 0,
+  late: false,
   preemptions: null,
+  leftovers: false,
   everywhere: false,
 } as const;
 
@@ -82,11 +88,24 @@ export const SCENARIOS: readonly Scenario[] = [
     promise: 'a `run` that is killed while it ends has ended or is interrupted, once',
   },
   {
+    ...KILLED,
+    promise: 'what a killed `run` has left running keeps others out',
+    actors: [does('run', 'beatRun'), does('run')],
+    leftovers: true,
+  },
+  {
     ...PLAIN,
-    promise: 'a heartbeat that was answered with success keeps the lock, however late it was',
+    promise: 'a late heartbeat that was answered with success keeps the lock',
+    actors: [{ has: ['acquire'], does: ['hb', 'finish'] }, does('acquire')],
+    late: true,
+    preemptions: 2,
+  },
+  {
+    ...PLAIN,
+    promise: 'who sleeps through its hold at any step touches nothing of its successor',
     actors: [{ has: ['acquire'], does: ['hb', 'finish'] }, does('acquire')],
     holds: 1,
-    preemptions: 2,
+    preemptions: 1,
   },
   {
     ...PLAIN,
