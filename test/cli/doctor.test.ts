@@ -137,6 +137,27 @@ test('a cron entry that starts in its home and a unit that starts elsewhere do n
   ]);
 });
 
+test("what README shows is doctor's answer", async () => {
+  const readme = fs.readFileSync(path.resolve(import.meta.dirname, '../../README.md'), 'utf8');
+  const sample = /^```console\n\$ sudo runlock doctor\n(.*?)^```$/ms.exec(readme)?.[1]?.trimEnd().split('\n');
+  makeDirectory('home/ann/runs');
+  fs.chmodSync(path.join(root, 'home/ann/runs'), 0o775);
+  put('usr/bin/runlock', '\x7fELF', 0o755);
+  cron('publish', `*/30 * * * * ann ${RUN} -- /srv/app/publish.sh`);
+  put('etc/cron.d/nightly', `0 3 * * * ann ${RUN} --dir /srv/app/runs -- /srv/app/nightly.sh\n`);
+  unit(
+    'publish.service',
+    'User=ann',
+    'WorkingDirectory=/srv/app',
+    `ExecStart=/usr/local/bin/${RUN} -- /srv/app/publish.sh`,
+  );
+  const { code, stdout } = await doctor();
+  expect(code).toBe(1);
+  expect(stdout.split('\n')).toEqual(expect.arrayContaining(sample?.filter((line) => line !== '…') ?? []));
+  expect(sample?.length).toBeGreaterThan(4);
+  expect(stdout.match(/^problem/gm)).toHaveLength(2);
+});
+
 test('an entry that runlock would refuse for want of a directory is a problem', async () => {
   cron('backup', `@hourly ann ${RUN} -- /srv/app/backup.sh`);
   unit('root.service', `ExecStart=${RUN} -- /srv/app/other.sh`);
