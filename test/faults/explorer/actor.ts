@@ -32,13 +32,14 @@ interface Setup {
   /** What it did before the exploration begins is done the same way, but the explorer does not interrupt it. */
   readonly ops: readonly Op[];
   readonly everywhere: boolean;
+  readonly exclusive: boolean;
   readonly leftovers: boolean;
 }
 
-const { index, channel, world, base, ops, everywhere, leftovers } = workerData as Setup;
+const { index, channel, world, base, ops, everywhere, exclusive, leftovers } = workerData as Setup;
 const process_ = { pid: 100 + index, started: `start-${index}` };
 const token = `token-${index}`;
-const stepper = new Stepper(channel, world, everywhere);
+const stepper = new Stepper(channel, world, { everywhere, exclusive });
 /** Set by an expired wait for the guard: then its deadline has passed. */
 let monotonic = 0;
 

@@ -91,6 +91,7 @@ class Explorer {
             base: this.#base,
             ops: [...has, ...does],
             everywhere: scenario.everywhere,
+            exclusive: isExclusive(scenario),
             leftovers: scenario.leftovers,
           },
         }),
@@ -228,7 +229,7 @@ class Explorer {
     const guarded = Atomics.load(this.#world.guards, 0) > 0;
     const ready = (index: number) => {
       const type = messages[index]?.type;
-      if (type === 'sleep') return moved[index] === true && (!guarded || this.#scenario.everywhere);
+      if (type === 'sleep') return moved[index] === true && (!guarded || !isExclusive(this.#scenario));
       return type === 'call' || type === 'result';
     };
     const actors = messages.map((_, index) => index);
@@ -333,6 +334,11 @@ interface Execution {
 
 /** Calls after which the same stands on the disk. */
 const LOOK = /^(open|read|stat|existsSync|readdirSync|lock|share|unlock|close)/;
+
+/** Whether the guard can be relied on: nobody removes it, and it is not the one that is broken on purpose. */
+function isExclusive({ removals, everywhere }: Scenario): boolean {
+  return removals === 0 && !everywhere;
+}
 
 /** How many choices from `at` on are the same. */
 function sameFrom(choices: readonly Choice[], at: number): number {

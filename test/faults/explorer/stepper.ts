@@ -50,14 +50,17 @@ export class Stepper {
 
   /** Stops also before reads under the guard, which matter only where somebody else may have a guard too. */
   readonly #everywhere: boolean;
+  /** Nobody else may have one. */
+  readonly #exclusive: boolean;
   #guard: number | null = null;
   /** The live file of its own run. */
   #live: number | null = null;
 
-  constructor(channel: Channel, world: World, everywhere: boolean) {
+  constructor(channel: Channel, world: World, how: { everywhere: boolean; exclusive: boolean }) {
     this.#channel = channel;
     this.#world = world;
-    this.#everywhere = everywhere;
+    this.#everywhere = how.everywhere;
+    this.#exclusive = how.exclusive;
     this.#patchFiles();
     this.#patchLocks();
     // Names of temporary files and pauses: the same in every execution.
@@ -140,7 +143,7 @@ export class Stepper {
   #enterGuard(fd: number): void {
     this.#guard = fd;
     const before = Atomics.add(this.#world.guards, 0, 1);
-    if (!this.#everywhere && before > 0) throw new Error('two have the guard');
+    if (this.#exclusive && before > 0) throw new Error('two have the guard');
   }
 
   #leaveGuard(fd: number | null): void {
