@@ -63,7 +63,7 @@ test('any text is read without an error', () => {
   );
 });
 
-test('200 kB of anything are read in one go', { timeout: 10_000 }, () => {
+test('200 kB of anything are read in one go', () => {
   for (const piece of ['<Task>', '<Task', '<!--', '<Task><Exec>', '\\', '\\"', '"', '"\\', ' " ', '&lt']) {
     const text = piece.repeat(200_000 / piece.length);
     expect(parseTasks(text)).toEqual([]);

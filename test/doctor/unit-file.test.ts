@@ -79,7 +79,7 @@ test('any text is read without an error', () => {
   );
 });
 
-test('200 kB of anything are read in one go', { timeout: 10_000 }, () => {
+test('200 kB of anything are read in one go', () => {
   const blanks = ' '.repeat(200_000);
   const continued = 'a\\\n'.repeat(70_000);
   for (const text of [
