@@ -50,11 +50,12 @@ function isSchedule(schedule: string | undefined): boolean {
   return schedule !== undefined && !schedule.includes('=');
 }
 
-function readJob(rest: string, userField: boolean): { user: string | null; command: string } | null {
+function readJob(line: string, userField: boolean): { user: string | null; command: string } | null {
   // FreeBSD has options, others a dash that turns off the log, before the command or the user.
-  const text = rest.replace(/^(?:-[nq]+\s+)+/, '');
-  const [, user = '', command = ''] = userField ? (/^-?(\S+)\s+(.*)$/s.exec(text) ?? []) : [null, '', text];
-  return command === '' ? null : { user: userField ? user : null, command: beforePercent(command) };
+  const text = line.replace(/^(?:-[nq]+\s+)+/, '');
+  const [, user = '', rest = ''] = userField ? (/^-?(\S+)\s+(.*)$/s.exec(text) ?? []) : [null, '', text];
+  const command = beforePercent(rest);
+  return command === '' ? null : { user: userField ? user : null, command };
 }
 
 /** `%` begins the command's stdin, `\%` is a percent sign. */
