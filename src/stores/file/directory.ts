@@ -107,12 +107,17 @@ function makeBase(base: string): boolean {
 
 /** @throws RunlockError `noKernelLock` on a mount that other machines may write to */
 export function refuseSharedMount(base: string): void {
-  const kind = SHARED_MOUNTS.get(fs.statfsSync(base).type >>> 0);
-  if (kind === undefined || process.platform !== 'linux') return;
+  const kind = sharedMount(fs.statfsSync(base).type);
+  if (kind === null) return;
   throw new RunlockError(
     'noKernelLock',
     `the state directory ${base} is on a ${kind} mount, where a lock can't be seen from another machine: use a local disk, ` +
       'or say "singleMachine": true in runlock.json if this machine alone uses it',
     { path: base },
   );
+}
+
+/** The kind of a mount that other machines may write to, by statfs(2)'s type; null for a local one. */
+export function sharedMount(type: number): string | null {
+  return process.platform === 'linux' ? (SHARED_MOUNTS.get(type >>> 0) ?? null) : null;
 }
