@@ -107,12 +107,33 @@ function makeBase(base: string): boolean {
 
 /** @throws RunlockError `noKernelLock` on a mount that other machines may write to */
 export function refuseSharedMount(base: string): void {
-  const kind = SHARED_MOUNTS.get(fs.statfsSync(base).type >>> 0);
-  if (kind === undefined || process.platform !== 'linux') return;
+  const kind = sharedKind(base);
+  if (kind === undefined) return;
   throw new RunlockError(
     'noKernelLock',
     `the state directory ${base} is on a ${kind} mount, where a lock can't be seen from another machine: use a local disk, ` +
       'or say "singleMachine": true in runlock.json if this machine alone uses it',
     { path: base },
   );
+}
+
+function sharedKind(base: string): string | undefined {
+  if (process.platform === 'linux') return SHARED_MOUNTS.get(fs.statfsSync(base).type >>> 0);
+  if (process.platform === 'win32') return isUnc(base) || isUnc(realDrive(base)) ? 'network' : undefined;
+  return undefined;
+}
+
+/** `\\server\share`, also as `\\?\UNC\server`, but not `\\?\C:` or a device. */
+function isUnc(dir: string): boolean {
+  return /^\\\\(?:\?\\UNC\\|[^?.\\])/i.test(dir);
+}
+
+/** A drive letter may stand for a share. */
+function realDrive(dir: string): string {
+  try {
+    return fs.realpathSync.native(dir);
+  } catch {
+    // Some drives that are no share either (RAM disks) have no such name.
+    return dir;
+  }
 }

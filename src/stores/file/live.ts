@@ -15,20 +15,28 @@ import { tryLock, unlock } from '../../disk/kernel-lock.ts';
 import { ioError, RunlockError, systemCode } from '../../errors.ts';
 import { type LockRecord, parseRecord, serializeRecord } from '../../record.ts';
 import type { LiveFile, LockSight } from '../../rules.ts';
-import { type LockPaths, livePath, pingPath, resultPath } from './paths.ts';
+import { type LockPaths, livePath, pingPath, resultPath, treePath } from './paths.ts';
+import { isTreeOpen, openTreeFile } from './tree-file.ts';
 
 /** More than a lock can hold, a few times over: lines are appended, and the last whole one counts. */
 const TAIL_BYTES = 1 << 20;
 
 /** The live file of the run that this process supervises: locked from before it has its name. */
 export class LiveFileHandle {
-  readonly descriptor: number;
   readonly path: string;
+  readonly #locked: number;
+  readonly #tree: number | null;
   #open = true;
 
-  private constructor(descriptor: number, file: string) {
-    this.descriptor = descriptor;
+  private constructor(file: string, locked: number, tree: number | null) {
     this.path = file;
+    this.#locked = locked;
+    this.#tree = tree;
+  }
+
+  /** What the command's tree is to have open, so that it keeps the lock when this process is killed. */
+  get descriptor(): number {
+    return this.#tree ?? this.#locked;
   }
 
   /**
@@ -45,6 +53,7 @@ export class LiveFileHandle {
   ): LiveFileHandle | null {
     const file = livePath(paths, run);
     const temporary = temporaryName(file);
+    const tree = process.platform === 'win32' ? openTreeFile(treePath(file)) : null;
     const fd = openNew(temporary, file);
     try {
       own(fd, ownership);
@@ -54,12 +63,12 @@ export class LiveFileHandle {
         fs.linkSync(temporary, file);
       } catch (error) {
         if (systemCode(error) !== 'EEXIST') throw error;
-        fs.closeSync(fd);
+        close(fd, tree);
         return null;
       }
-      return new LiveFileHandle(fd, file);
+      return new LiveFileHandle(file, fd, tree);
     } catch (error) {
-      fs.closeSync(fd);
+      close(fd, tree);
       throw error;
     } finally {
       discardTemporary(temporary);
@@ -70,9 +79,14 @@ export class LiveFileHandle {
   unlock(): void {
     if (!this.#open) return;
     this.#open = false;
-    unlock(this.descriptor);
-    fs.closeSync(this.descriptor);
+    unlock(this.#locked);
+    close(this.#locked, this.#tree);
   }
+}
+
+function close(locked: number, tree: number | null): void {
+  fs.closeSync(locked);
+  if (tree !== null) fs.closeSync(tree);
 }
 
 function openNew(temporary: string, file: string): number {
@@ -123,6 +137,7 @@ export function readCopy(paths: LockPaths, run: number): Omit<LockSight, 'ended'
  */
 export function probe(paths: LockPaths, run: number): LiveFile {
   const file = livePath(paths, run);
+  if (process.platform === 'win32' && isTreeOpen(treePath(file))) return 'locked';
   let fd: number | null;
   try {
     fd = openPlain(file, 'read');
@@ -151,6 +166,8 @@ export function touchFile(file: string, now: number): void {
 export function removeLive(paths: LockPaths, run: number): void {
   const file = livePath(paths, run);
   for (const name of [file, resultPath(file), pingPath(file)]) remove(name);
+  // A daemon that the command left behind may have it open still.
+  if (process.platform === 'win32') discardTemporary(treePath(file));
 }
 
 /**
@@ -166,6 +183,7 @@ export function sweepLive(paths: LockPaths, keep: number | null): void {
     }
   }
   for (const name of listNames(paths.liveDir)) {
+    if (isLeftTree(paths, name)) discardTemporary(path.join(paths.liveDir, name));
     const run = Number(name);
     if (
       Number.isSafeInteger(run) &&
@@ -175,6 +193,12 @@ export function sweepLive(paths: LockPaths, keep: number | null): void {
     )
       removeLive(paths, run);
   }
+}
+
+/** Whether a name is a tree file whose live file is gone. Where something of that tree lives, it can't be removed. */
+function isLeftTree(paths: LockPaths, name: string): boolean {
+  const live = /^(\d+)\.tree$/.exec(name)?.[1];
+  return live !== undefined && !fs.existsSync(path.join(paths.liveDir, live));
 }
 
 /** The names in a directory; none if there is no such directory. */
