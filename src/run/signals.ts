@@ -6,7 +6,7 @@ const PASSED_ON: readonly NodeJS.Signals[] =
     ? ['SIGINT', 'SIGHUP', 'SIGBREAK']
     : ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'];
 
-/** Those that a terminal sends to everyone in its foreground group; on Windows also the end of the console. */
+/** Those that a terminal sends to everyone in its foreground group, on Windows also when its window is closed. */
 const FROM_TERMINAL: ReadonlySet<NodeJS.Signals> = new Set(
   process.platform === 'win32' ? PASSED_ON : ['SIGINT', 'SIGQUIT'],
 );

@@ -20,10 +20,11 @@ export interface Result {
 /** The built command, as this system sees it. */
 const BINARY = process.env.RUNLOCK_BINARY ?? '';
 
-/** Says its pid and lives until its stdin ends, or until it is killed. */
+/** Says its pid and lives until its stdin ends, or, told to be an orphan, until it is killed. */
 const WORKER = `
   process.stdout.write(process.pid + '\\n');
-  process.stdin.resume().on('end', () => process.exit(0));
+  if (process.argv[2] === 'orphan') setInterval(() => {}, 60_000);
+  else process.stdin.resume().on('end', () => process.exit(0));
 `;
 
 /** A directory of its own for one case. */
@@ -82,7 +83,7 @@ export class Box {
   }
 
   async clear(): Promise<void> {
-    for (const running of this.#started) running.child.kill();
+    for (const running of this.#started) if (!running.over) running.stop();
     await Promise.all(this.#started.map(({ ended }) => ended));
     fs.rmSync(this.dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
   }
@@ -92,6 +93,8 @@ export class Box {
 export class Running {
   readonly child: ChildProcess;
   readonly ended: Promise<Result>;
+  /** Whether all of its tree have ended. */
+  over = false;
   #stdout = '';
   #stderr = '';
 
@@ -105,11 +108,17 @@ export class Running {
     });
     // What was killed reads no more.
     child.stdin?.on('error', () => {});
-    this.ended = once(child, 'close').then(([code]) => ({
-      code,
-      stdout: this.#stdout,
-      stderr: this.#stderr,
-    }));
+    this.ended = once(child, 'close').then(([code]) => {
+      this.over = true;
+      return { code, stdout: this.#stdout, stderr: this.#stderr };
+    });
+  }
+
+  /** Ends what was started, the worker first: nobody else does when its supervisor is gone. */
+  stop(): void {
+    const pid = Number(this.#stdout.split('\n')[0]);
+    if (pid > 0 && lives(pid)) process.kill(pid);
+    this.child.kill();
   }
 
   /** The pid that a worker says when it works. */

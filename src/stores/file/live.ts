@@ -6,6 +6,7 @@ import {
   openPlain,
   own,
   remove,
+  Staged,
   TEMPORARY,
   temporaryName,
   touch,
@@ -52,27 +53,51 @@ export class LiveFileHandle {
     ownership: Ownership,
   ): LiveFileHandle | null {
     const file = livePath(paths, run);
+    const text = `${serializeRecord(record)}\n`;
+    return process.platform === 'win32'
+      ? LiveFileHandle.#createBesideTree(file, text, ownership)
+      : LiveFileHandle.#createLocked(file, text, ownership);
+  }
+
+  static #createLocked(file: string, text: string, ownership: Ownership): LiveFileHandle | null {
     const temporary = temporaryName(file);
-    const tree = process.platform === 'win32' ? openTreeFile(treePath(file)) : null;
     const fd = openNew(temporary, file);
     try {
       own(fd, ownership);
       tryLock(fd, 'exclusive', temporary);
-      writeAll(fd, Buffer.from(`${serializeRecord(record)}\n`), null);
+      writeAll(fd, Buffer.from(text), null);
       try {
         fs.linkSync(temporary, file);
       } catch (error) {
         if (systemCode(error) !== 'EEXIST') throw error;
-        close(fd, tree);
+        fs.closeSync(fd);
         return null;
       }
-      return new LiveFileHandle(file, fd, tree);
+      return new LiveFileHandle(file, fd, null);
     } catch (error) {
-      close(fd, tree);
+      fs.closeSync(fd);
       throw error;
     } finally {
       discardTemporary(temporary);
     }
+  }
+
+  /** While the tree file is open nobody takes the live file for unlocked, so that can be locked by its own name. */
+  static #createBesideTree(file: string, text: string, ownership: Ownership): LiveFileHandle | null {
+    const tree = openTreeFile(treePath(file));
+    try {
+      if (Staged.write(file, text, ownership, { sync: false }).createFile({ sync: false })) {
+        const fd = openPlain(file, 'write');
+        if (fd === null) throw new RunlockError('io', `the live file ${file} was deleted`, { path: file });
+        tryLock(fd, 'exclusive', file);
+        return new LiveFileHandle(file, fd, tree);
+      }
+    } catch (error) {
+      fs.closeSync(tree);
+      throw error;
+    }
+    fs.closeSync(tree);
+    return null;
   }
 
   /** Frees the lock although daemons that the command left behind have the descriptor. */
@@ -80,13 +105,9 @@ export class LiveFileHandle {
     if (!this.#open) return;
     this.#open = false;
     unlock(this.#locked);
-    close(this.#locked, this.#tree);
+    fs.closeSync(this.#locked);
+    if (this.#tree !== null) fs.closeSync(this.#tree);
   }
-}
-
-function close(locked: number, tree: number | null): void {
-  fs.closeSync(locked);
-  if (tree !== null) fs.closeSync(tree);
 }
 
 function openNew(temporary: string, file: string): number {

@@ -9,7 +9,6 @@ const HOSTILE = [
   '',
   'a&b',
   'a | b > c',
-  '%PATH%',
   '^caret^',
   'back\\slash\\',
   '(x)',
@@ -35,6 +34,7 @@ export const runCases: Readonly<Record<string, Case>> = {
   async 'a program gets its arguments as they were'(box) {
     const dump = box.write('dump.cjs', 'process.stdout.write(JSON.stringify(process.argv.slice(2)))');
     const args = [...HOSTILE, 'say "hi" & bye', 'a"b'];
+    args.push('%PATH%', 'two\nlines');
     const { code, stdout, stderr } = await box.runlock('run', '--', process.execPath, dump, ...args);
     assert.equal(code, 0, stderr);
     assert.deepEqual(JSON.parse(stdout), args);
@@ -46,6 +46,17 @@ export const runCases: Readonly<Record<string, Case>> = {
     const { code, stdout, stderr } = await box.runlock('run', '--', batch, ...HOSTILE);
     assert.equal(code, 0, stderr);
     assert.deepEqual(JSON.parse(stdout), HOSTILE);
+  },
+
+  async 'a batch file is not started with arguments that it would run'(box) {
+    const batch = box.write('list.cmd', '@echo started>started.txt\r\n');
+    for (const args of [['a" & echo x'], ['a"b', 'x&y'], ['two\nlines']]) {
+      const { code, stderr } = await box.runlock('run', '--', batch, ...args);
+      assert.equal(code, 126, stderr);
+      assert.match(stderr, /batch file/);
+    }
+    assert.ok(!fs.existsSync(`${box.dir}\\started.txt`));
+    assert.equal((await box.status()).state, 'free');
   },
 
   async 'a killed supervisor takes its command with it, and the next run takes over'(box) {
@@ -65,7 +76,7 @@ export const runCases: Readonly<Record<string, Case>> = {
   },
 
   async 'what the command started keeps the lock after the supervisor was killed'(box) {
-    const batch = box.write('work.cmd', `@"${process.execPath}" "${box.worker}"\r\n`);
+    const batch = box.write('work.cmd', `@"${process.execPath}" "${box.worker}" orphan\r\n`);
     const run = box.start(['run', '--', batch]);
     const worker = await run.worker();
     await run.kill();
@@ -81,7 +92,7 @@ export const runCases: Readonly<Record<string, Case>> = {
   },
 
   async 'a time limit ends the command and what it started'(box) {
-    const batch = box.write('work.cmd', `@"${process.execPath}" "${box.worker}"\r\n`);
+    const batch = box.write('work.cmd', `@"${process.execPath}" "${box.worker}" orphan\r\n`);
     const run = box.start(['run', '--timeout', '10s', '--', batch]);
     const worker = await run.worker();
     const { code, stderr } = await run.ended;
