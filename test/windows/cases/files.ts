@@ -77,7 +77,7 @@ export const fileCases: Readonly<Record<string, Case>> = {
   },
 
   async 'names that the system reserves are locks of their own'(box) {
-    const names = ['CON', 'aux.txt', 'nul', 'trailing. ', 'trailing', 'mail:send', 'a\\..\\b'];
+    const names = ['CON', 'aux.txt', 'trailing. ', 'trailing', 'mail:send'];
     for (const name of names) {
       const taken = await box.runlock('acquire', '--name', name, '--no-pid', '--token', 'T');
       assert.equal(taken.code, 0, `${name}: ${taken.stderr}`);
