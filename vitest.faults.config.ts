@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/faults/**/*.faults.ts'],
-    testTimeout: 600_000,
+    testTimeout: 900_000,
     maxWorkers: 2,
   },
 });

@@ -1,5 +1,5 @@
 import { type Grammar, grammarOf } from './interpreters.ts';
-import { familyOf, isShell, programName } from './programs.ts';
+import { baseName, familyOf, isShell, programName } from './programs.ts';
 
 /** A command line, read as far as it tells what the process does: its program, and the script or the code it runs. */
 export interface Invocation {
@@ -22,6 +22,12 @@ export function readInvocation(argv: readonly string[], comm = ''): Invocation {
   const program = programOf(words[0] ?? '', comm);
   const plain = { program, script: null, module: null, text: null };
   if (program === 'busybox' && words.length > 1) return readInvocation(words.slice(1));
+  if (program === 'dotnet') {
+    // PowerShell installed as a tool of .NET is a library that `dotnet` runs.
+    const library = words.findIndex((word) => /\.dll$/i.test(word));
+    if (baseName(words[library] ?? '') === 'pwsh.dll')
+      return readInvocation(['pwsh', ...words.slice(library + 1)]);
+  }
   if (isShell(program)) return { ...plain, kind: 'shell', ...readShell(familyOf(program), words.slice(1)) };
   const grammar = grammarOf(program);
   if (grammar === undefined) return { ...plain, kind: 'other' };
@@ -44,7 +50,7 @@ type Operands = Pick<Invocation, 'script' | 'module' | 'text'>;
 const NONE: Operands = { script: null, module: null, text: null };
 
 function readShell(family: string, words: readonly string[]): Partial<Operands> {
-  if (family === 'pwsh' || family === 'powershell') return readPowerShell(words);
+  if (family === 'pwsh' || family === 'powershell') return readPowerShell(family, words);
   let letters = '';
   let at = 0;
   for (; at < words.length; at++) {
@@ -64,11 +70,41 @@ function readShell(family: string, words: readonly string[]): Partial<Operands> 
   return letters.includes('s') ? {} : { script: operand };
 }
 
-function readPowerShell(words: readonly string[]): Partial<Operands> {
-  const at = words.findIndex((word) => /^[-/](c|command|f|file)$/i.test(word));
-  const value = words[at + 1];
-  if (at < 0 || value === undefined) return {};
-  return /^.f/i.test(words[at] ?? '') ? { script: value } : { text: words.slice(at + 1).join(' ') };
+const POWERSHELL_FLAGS = 'noprofile nologo noninteractive login mta sta interactive'.split(' ');
+
+/** Options may be cut short (`-nop`, `-fi`), and begin with a dash or, on Windows, a slash. */
+function readPowerShell(family: string, words: readonly string[]): Partial<Operands> {
+  let stays = false;
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at] ?? '';
+    const after = words.slice(at + 1);
+    const name = /^[-/]([a-z]+)$/i.exec(word)?.[1]?.toLowerCase();
+    // Without an option PowerShell 7 takes a file, Windows PowerShell code.
+    if (name === undefined) return family === 'pwsh' ? { script: word } : codeUnless(stays, words.slice(at));
+    if ('file'.startsWith(name)) return { script: after[0] ?? null };
+    if (name === 'cwa' || name === 'commandwithargs') return codeUnless(stays, after.slice(0, 1));
+    if ('command'.startsWith(name)) return codeUnless(stays, after);
+    if (name.length > 2 && 'noexit'.startsWith(name)) stays = true;
+    else if (!POWERSHELL_FLAGS.some((flag) => flag.startsWith(name))) at++;
+  }
+  return {};
+}
+
+/** With `-NoExit` the shell stays whatever its code is. */
+function codeUnless(stays: boolean, words: readonly string[]): Partial<Operands> {
+  return stays ? {} : { text: plainCode(words.join(' ')) };
+}
+
+/**
+ * PowerShell's code as far as another shell would spell it: no call operator, none of its escapes, and without the
+ * `exit $LASTEXITCODE` that it takes to pass on a command's code.
+ */
+function plainCode(code: string): string {
+  return code
+    .replace(/`\r?\n/g, ' ')
+    .replace(/`(.)/g, '$1')
+    .replace(/^\s*[&.]\s+/, '')
+    .replace(/;\s*exit\s+\$LASTEXITCODE\s*;?\s*$/i, '');
 }
 
 function readOperands(grammar: Grammar, words: readonly string[]): Operands {

@@ -46,6 +46,13 @@ const NOBODY_SHORT = new Set(NOBODY.map((name) => name.slice(0, 15)));
 /** Daemons that are scripts, so that the interpreter's name says nothing. */
 const NOBODY_SCRIPTS = new Set(['supervisord', 'cronicle', 'airflow', 'celery', 'salt-minion']);
 
+/** What somebody on Windows types into, or clicks in. */
+const TERMINALS = new Set(
+  'explorer windowsterminal wt conhost openconsole code cursor devenv mintty alacritty wezterm-gui conemu conemuc conemu64 conemuc64 hyper tabby'.split(
+    ' ',
+  ),
+);
+
 /** `/usr/bin/python3.11` → `python3.11`, `-bash` → `bash`, `CMD.EXE` → `cmd`, `(cron)` → `cron`, `sshd: ann` → `sshd`. */
 export function programName(shown: string): string {
   const base = baseName(shown.replace(/^[-([]+/, ''));
@@ -90,4 +97,8 @@ export function isNobodyByComm(comm: string): boolean {
 
 export function isNobodyScript(script: string): boolean {
   return NOBODY_SCRIPTS.has(programName(script));
+}
+
+export function isTerminal(program: string): boolean {
+  return TERMINALS.has(program);
 }

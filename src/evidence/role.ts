@@ -1,6 +1,13 @@
 import { readInvocation } from './invocation.ts';
 import { endsWithOwnCall, isOwnCall, namesUs, type OwnCall } from './own-call.ts';
-import { isLauncher, isLauncherScript, isNobody, isNobodyByComm, isNobodyScript } from './programs.ts';
+import {
+  isLauncher,
+  isLauncherScript,
+  isNobody,
+  isNobodyByComm,
+  isNobodyScript,
+  isTerminal,
+} from './programs.ts';
 import { simpleCommand } from './shell-text.ts';
 import type { Look, Sight } from './sight.ts';
 
@@ -37,13 +44,14 @@ function isPackageScript(program: string, script: string): boolean {
 }
 
 /**
- * Windows shows names only. Below a script, `cmd.exe` is the shim that started us; below a service it
- * may be the shim or a batch file; anywhere else somebody sits in front of it.
+ * Windows shows names only. Below a script, `cmd.exe` is the shim that started us; below a desktop or a
+ * terminal somebody sits in front of it; anywhere else (a service, a compiled program, `dotnet`) it may be
+ * the shim or a batch file, and of a shim taken for a holder the lock would be stale at once.
  */
 function roleOfCmd(seen: Sight, look: Look): Role {
   const parent = look(seen.ppid);
   if (parent === 'gone' || parent === 'hidden') return 'indirect';
   const { program, kind } = readInvocation(parent.argv, parent.comm);
   if (kind !== 'other') return 'passing';
-  return isNobody(program) && program !== 'explorer' ? 'indirect' : 'shell';
+  return isTerminal(program) ? 'shell' : 'indirect';
 }

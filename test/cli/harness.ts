@@ -43,6 +43,7 @@ export class Sandbox {
     onTestFinished(async () => {
       for (const child of this.#children) child.killGroup();
       await Promise.all([...this.#children].map((child) => child.ended));
+      for (const child of this.#children) forgetClock(child.pid);
       fs.rmSync(this.dir, { recursive: true, force: true });
     });
   }
@@ -148,6 +149,12 @@ export class Sandbox {
     const file = this.write(`script-${Math.random().toString(36).slice(2)}.sh`, text);
     return this.start(shell, [file], { detached: true, ...options });
   }
+}
+
+/** What libfaketime shares among the processes of a wrong clock, and leaves behind where the first was killed. */
+function forgetClock(pid: number): void {
+  for (const name of ['faketime_shm_', 'sem.faketime_sem_'])
+    fs.rmSync(`/dev/shm/${name}${pid}`, { force: true });
 }
 
 function environment(extra: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {

@@ -11,6 +11,7 @@ function callerOf(...line: Made[]) {
 }
 
 const sh = (text: string): Made => ({ argv: ['/bin/sh', '-c', text] });
+const pwsh = (options: string, code: string): Made => ({ argv: ['pwsh', ...options.split(' '), code] });
 const SCRIPT = 'bash ./publish.sh';
 
 test.each<[string, Made[]]>([
@@ -35,6 +36,10 @@ test.each<[string, Made[]]>([
   ['a variable for our name', [sh('"$RUNLOCK" acquire ep')]],
   ['"$@"', [{ argv: ['sh', '-c', '"$@"', 'sh', 'runlock', 'acquire', 'ep'] }]],
   ['PowerShell', [{ argv: ['pwsh', '-Command', 'runlock', 'acquire', 'ep'] }]],
+  ['PowerShell that passes the code on', [pwsh('-nop -c', '& runlock acquire ep; exit $LASTEXITCODE')]],
+  ['PowerShell over two lines', [pwsh('-ExecutionPolicy Bypass -Command', 'runlock acquire `\n ep')]],
+  ["PowerShell that runs npm's shim", ['pwsh -NoProfile /usr/bin/runlock.ps1 acquire ep']],
+  ['PowerShell of the .NET tools', ['dotnet /opt/pwsh.dll -NoProfile -Command runlock acquire ep']],
   ['runlock run around it', ['node /usr/bin/runlock run -- runlock acquire ep']],
   [
     'a wrapper nobody has listed',
@@ -64,6 +69,16 @@ test.each([
     process: { pid: 100 },
     name: 'sh -c …',
   });
+});
+
+test.each<[string, Made]>([
+  ['works on', pwsh('-Command', '$run = runlock acquire ep; ./work')],
+  ['works on in lines', pwsh('-Command', '$run = runlock acquire ep\n./work')],
+  ['hides a separator behind its escapes', pwsh('-Command', 'runlock acquire a`b; ./work `c')],
+  ['stays', pwsh('-NoExit -Command', 'runlock acquire ep')],
+  ['hands its script an argument that looks like code', pwsh('./job.ps1 -c', 'runlock acquire ep')],
+])('PowerShell that %s is the holder', (_, made) => {
+  expect(callerOf(made, SCRIPT)).toMatchObject({ kind: 'script', process: { pid: 100 } });
 });
 
 test.each([
@@ -203,6 +218,8 @@ test.each<[string, string, object]>([
   ['explorer.exe', 'winlogon.exe', { kind: 'script', process: { pid: 100 } }],
   ['WindowsTerminal.exe', 'explorer.exe', { kind: 'script', process: { pid: 100 } }],
   ['svchost.exe', 'services.exe', { kind: 'indirect', process: { pid: 100 } }],
+  ['some-agent.exe', 'services.exe', { kind: 'indirect', process: { pid: 100 } }],
+  ['dotnet.exe', 'pwsh.exe', { kind: 'indirect', process: { pid: 100 } }],
 ])('on Windows the shim is climbed below a script only: cmd.exe below %s', (parent, above, found) => {
   const line = ['cmd.exe', parent, above].map((name) => ({ argv: [name], image: '' }));
   expect(callerOf(...line)).toMatchObject(found);

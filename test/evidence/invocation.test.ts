@@ -9,6 +9,9 @@ const SCRIPTS: string[] = [
   'busybox sh ./job.sh',
   'ksh93 ./job.sh',
   'pwsh -NoProfile -File ./job.sh',
+  'pwsh -nop -noni -ExecutionPolicy Bypass -wd /srv ./job.sh -c x',
+  'powershell.exe -NoLogo -ep Bypass -fi ./job.sh -Command x',
+  'dotnet /root/.dotnet/tools/.store/any/unix/pwsh.dll -NoProfile -File ./job.sh',
   'node ./job.sh -e',
   'node -r dotenv/config --import tsx --max-old-space-size=100 ./job.sh',
   'python3.11 -u -W ignore ./job.sh',
@@ -33,6 +36,9 @@ test.each<[string[], string]>([
   [['-bash', '-c', 'work'], 'work'],
   [['busybox', 'ash', '-c', 'work'], 'work'],
   [['pwsh', '-NoProfile', '-Command', 'work', 'a'], 'work a'],
+  [['pwsh', '-CommandWithArgs', 'work', 'a'], 'work'],
+  [['powershell', '-NoProfile', 'work', 'a'], 'work a'],
+  [['dotnet', 'exec', '/opt/pwsh.dll', '-c', 'work'], 'work'],
   [['node', '-e', 'work'], 'work'],
   [['node', '--eval=work'], 'work'],
   [['python3', '-Ec', 'work'], 'work'],
@@ -48,6 +54,13 @@ test.each(['bash', '-bash', 'bash -i', 'bash -s arg', 'bash -', 'python3', 'pyth
     expect(readInvocation(line.split(' '))).toMatchObject({ script: null, text: null });
   },
 );
+
+test('a program of .NET that is not PowerShell is just another program', () => {
+  expect(readInvocation(['dotnet', 'app.dll', 'pwsh.dll', '-c', 'work'])).toMatchObject({
+    kind: 'other',
+    text: null,
+  });
+});
 
 test('a module of Python counts as what it runs', () => {
   expect(readInvocation(['python3', '-um', 'jobs.publish'])).toMatchObject({ module: 'jobs.publish' });

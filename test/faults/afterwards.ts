@@ -10,30 +10,31 @@ const HOLD_MS = 45 * 60_000;
 const NEXT = { pid: 999_999_999, started: null };
 const NEXT_TOKEN = 'token-of-the-next';
 
+/** Whose eyes and clock see what was left, and how much of it must be there. */
+export interface Looking {
+  readonly witness: Witness;
+  readonly now: () => number;
+  /** Each run has one end in the history. Where files were removed, readers take the first, and may find none. */
+  readonly endsOnce: boolean;
+}
+
+const HERE_AND_NOW: Looking = { witness: systemWitness, now: systemClock.now, endsOnce: true };
+
 /**
  * What every fault must leave behind in a state directory: a state from which the next one goes on, and files that
  * tell one story.
  *
  * @returns what is wrong
  */
-export async function nextGoesOn(
-  dir: string,
-  { witness, now }: { witness: Witness; now: () => number } = {
-    witness: systemWitness,
-    now: systemClock.now,
-  },
-): Promise<string[]> {
+export async function nextGoesOn(dir: string, looking: Looking = HERE_AND_NOW): Promise<string[]> {
   try {
-    return [...(await takesAndFinishes(dir, { witness, now })), ...tellsOneStory(dir)];
+    return [...(await takesAndFinishes(dir, looking)), ...tellsOneStory(dir, looking)];
   } catch (error) {
     return [`afterwards: ${error}`];
   }
 }
 
-async function takesAndFinishes(
-  dir: string,
-  { witness, now }: { witness: Witness; now: () => number },
-): Promise<string[]> {
+async function takesAndFinishes(dir: string, { witness, now }: Looking): Promise<string[]> {
   const clock = { ...systemClock, now };
   const store = new FileStore({ base: dir, folder: null, clock, singleMachine: true, notice: () => {} });
   const lock = new Lock(store, witness, clock);
@@ -74,20 +75,25 @@ export function events(dir: string): Event[] {
   return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Event);
 }
 
-function tellsOneStory(dir: string): string[] {
+function tellsOneStory(dir: string, { endsOnce }: Looking): string[] {
   const all = events(dir);
   const ends = all.filter(({ event }) => event === 'ended');
   return [
-    ...eachEndsOnce(all, ends),
+    ...numbersAreUnique(all),
+    ...(endsOnce ? eachEndsOnce(all, ends) : []),
     ...recordsAgree(dir, ends),
     ...nothingForgotten(dir, all, ends),
     ...nothingLeftBehind(dir),
   ];
 }
 
-function eachEndsOnce(all: readonly Event[], ends: readonly Event[]): string[] {
+function numbersAreUnique(all: readonly Event[]): string[] {
   const taken = all.filter(({ event }) => event === 'taken').map(({ run }) => run);
-  const wrong = new Set(taken).size === taken.length ? [] : [`a number was given to two runs: ${taken}`];
+  return new Set(taken).size === taken.length ? [] : [`a number was given to two runs: ${taken}`];
+}
+
+function eachEndsOnce(all: readonly Event[], ends: readonly Event[]): string[] {
+  const wrong: string[] = [];
   const runs = new Set(all.flatMap(({ event, run }) => (event === 'skipped' || run == null ? [] : [run])));
   for (const run of runs) {
     const count = ends.filter((end) => end.run === run).length;

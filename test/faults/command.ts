@@ -35,12 +35,16 @@ export interface CommandLine {
   readonly inside?: readonly string[];
 }
 
-/** Runs the built command with a fault, and tells which calls it made. */
+/**
+ * Runs the built command with a fault, and tells which calls it made.
+ *
+ * @param under a command line that runs it
+ */
 export async function runWithFault(
   box: Sandbox,
   { args, input, inside }: CommandLine,
   fault: Fault,
-  binary = BINARY,
+  { binary = BINARY, under = [] }: { binary?: string; under?: readonly string[] } = {},
 ): Promise<Result & { calls: Call[] }> {
   const log = path.join(path.dirname(box.dir), `${path.basename(box.dir)}-calls`);
   const env = {
@@ -53,7 +57,8 @@ export async function runWithFault(
   const hooked = ['--require', HOOK, binary, ...args];
   const options: Options = { env, ...(input === undefined ? {} : { input }) };
   const line = inside === undefined ? hooked : [binary, ...inside, '--', process.execPath, ...hooked];
-  const result = await box.exec(process.execPath, line, options);
+  const [command = '', ...rest] = [...under, process.execPath, ...line];
+  const result = await box.exec(command, rest, options);
   const calls = fs.existsSync(log)
     ? fs
         .readFileSync(log, 'utf8')

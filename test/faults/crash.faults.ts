@@ -6,6 +6,7 @@ describe('SIGKILL at any call on the state directory leaves a state from which t
   for (const scenario of SCENARIOS) {
     test(scenario.name, async () => {
       const { calls, wrong } = await killAtEveryCall(scenario);
+      console.log(`${calls.length} kills: ${scenario.name}`);
       expect(wrong).toEqual([]);
       // A command that made no change would prove nothing.
       expect(calls.length).toBeGreaterThan(0);

@@ -12,6 +12,7 @@ describe('a disk that fails at any change gives 1 and a reason, nothing half-wri
           ...(await notDoneIsNotDone(met, scenario)),
           ...(await nextGoesOn(met.box.runs)),
         ]);
+        console.log(`${calls.length} calls, ${kind}: ${scenario.name}`);
         expect(wrong).toEqual([]);
         expect(calls.length).toBeGreaterThan(0);
       });
@@ -26,6 +27,7 @@ describe('a disk that fails at any look is an error, never "free" and never "hel
         const { calls, wrong } = await atEveryCall(scenario, { kind, calls: 'looks' }, async (met) =>
           said(met, kind, [scenario.code, 1]),
         );
+        console.log(`${calls.length} calls, ${kind}: ${scenario.name}`);
         expect(wrong).toEqual([]);
         expect(calls.length).toBeGreaterThan(0);
       });

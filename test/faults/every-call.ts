@@ -23,13 +23,13 @@ export async function atEveryCall(
   binary = BINARY,
 ): Promise<{ calls: readonly Call[]; wrong: string[] }> {
   const start = await scenario.prepare();
-  const { calls, code } = await runWithFault(start.copy(), scenario, { ...fault, at: 0 }, binary);
+  const { calls, code } = await runWithFault(start.copy(), scenario, { ...fault, at: 0 }, { binary });
   const wrong = code === scenario.code ? [] : [`without a fault it answers ${code}`];
   const places = calls.flatMap(({ call }, index) => (canFail(call, fault.kind) ? [index + 1] : []));
   const next = async (): Promise<void> => {
     for (let at = places.shift(); at !== undefined; at = places.shift()) {
       const box = start.copy();
-      const result = await runWithFault(box, scenario, { ...fault, at }, binary);
+      const result = await runWithFault(box, scenario, { ...fault, at }, { binary });
       const call = calls[at - 1];
       const found = await inspect({ box, result });
       wrong.push(

@@ -9,7 +9,7 @@ export interface Guard extends Mutation {
 
 const STALE = 'a stale lock goes to one of two';
 const GUARD_REMOVED = 'a cleaner that removes the guard lets no two take a stale lock';
-const LATE = 'a heartbeat that was answered with success keeps the lock, however late it was';
+const LATE = 'a late heartbeat that was answered with success keeps the lock';
 
 export const GUARDS: readonly Guard[] = [
   {

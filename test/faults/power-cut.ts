@@ -6,17 +6,9 @@ import { BINARY, Sandbox } from '../cli/harness.ts';
 import { nextGoesOn } from './afterwards.ts';
 import { runWithFault } from './command.ts';
 import { Disk, type Loss } from './disk.ts';
-import { durable } from './durable.ts';
 import type { Scenario } from './scenarios.ts';
 
 const LOSSES: readonly Loss[] = ['names and data', 'data', 'names'];
-
-/** What a power cut has left. */
-export interface Left {
-  readonly box: Sandbox;
-  /** What the command had answered. */
-  readonly stdout: string;
-}
 
 /**
  * Runs a scenario once, then cuts the power after each of its calls, in each way in which that can go.
@@ -33,7 +25,7 @@ export async function cutPower(
     start,
     scenario,
     { kind: 'kill', calls: 'changes', at: 0 },
-    binary,
+    { binary },
   );
   if (code !== scenario.code) throw new Error(`without a fault it answers ${code}`);
 
@@ -58,8 +50,8 @@ export async function cutPower(
   const next = async (): Promise<void> => {
     for (let state = todo.pop(); state !== undefined; state = todo.pop()) {
       const { box, answered, where } = state;
-      const kept = answered ? durable(scenario.name, { box, stdout }) : [];
-      const found = [...kept, ...(await nextGoesOn(box.runs))];
+      const kept = answered ? scenario.keeps(box, stdout) : [];
+      const found = [...kept, ...(scenario.always?.(box) ?? []), ...(await nextGoesOn(box.runs))];
       wrong.push(...found.map((what) => `${where}: ${what}`));
     }
   };

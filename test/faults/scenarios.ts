@@ -1,5 +1,6 @@
 import { Sandbox } from '../cli/harness.ts';
 import type { CommandLine } from './command.ts';
+import { hasRecord, inHistory, ledgerIs, marked, numberIsKept } from './durable.ts';
 
 /** A command that changes state, and what stood there before. */
 export interface Scenario extends CommandLine {
@@ -11,6 +12,10 @@ export interface Scenario extends CommandLine {
   /** The lock is held before it, and is held still if it fails. */
   readonly holds: boolean;
   readonly prepare: () => Promise<Sandbox>;
+  /** What is missing on the disk of what the command promises once it has answered with success. */
+  readonly keeps: (box: Sandbox, stdout: string) => string[];
+  /** What is wrong with the disk whatever the command has come to. */
+  readonly always?: (box: Sandbox) => string[];
 }
 
 const TOKEN = 'token-of-the-test';
@@ -44,19 +49,28 @@ async function must(box: Sandbox, args: readonly string[]): Promise<void> {
   if (code !== 0) throw new Error(stderr);
 }
 
-const FAILS = { code: 0, failure: [0, 1], holds: false };
+const FAILS = { code: 0, failure: [0, 1], holds: false, keeps: () => [] };
+const TAKES = {
+  ...FAILS,
+  keeps: (box: Sandbox, stdout: string) => [
+    ...numberIsKept(box, Number.parseInt(stdout, 10)),
+    ...marked(box, 'ep-1'),
+  ],
+};
+const OLD_LEDGER = '{\n  "published": {}\n}\n';
+const NEW_LEDGER = '{\n  "published": {\n    "ep-1": {}\n  }\n}\n';
 const ACQUIRE = ['acquire', 'ep-1', '--no-pid', '--token', TOKEN];
 
 export const SCENARIOS: readonly Scenario[] = [
   {
-    ...FAILS,
+    ...TAKES,
     name: 'acquire, in a directory that is not there yet',
     args: ACQUIRE,
     prepare: async () => new Sandbox(),
   },
-  { ...FAILS, name: 'acquire, over a stale lock', args: ACQUIRE, prepare: stale },
+  { ...TAKES, name: 'acquire, over a stale lock', args: ACQUIRE, prepare: stale },
   {
-    ...FAILS,
+    ...TAKES,
     name: 'acquire, with an item from a list',
     args: ['acquire', '--from', 'list', '--no-pid', '--token', TOKEN],
     prepare: async () => {
@@ -66,7 +80,7 @@ export const SCENARIOS: readonly Scenario[] = [
     },
   },
   {
-    ...FAILS,
+    ...TAKES,
     name: 'acquire, asking a gate',
     args: [...ACQUIRE, '--gate', 'item'],
     prepare: stale,
@@ -79,8 +93,16 @@ export const SCENARIOS: readonly Scenario[] = [
     input: '{"id":7440123456789012345}',
     prepare: held,
     holds: true,
+    keeps: (box) => hasRecord(box, '7440123456789012345'),
   },
-  { ...FAILS, name: 'release', args: ['release', '--token', TOKEN], prepare: held, holds: true },
+  {
+    ...FAILS,
+    name: 'release',
+    args: ['release', '--token', TOKEN],
+    prepare: held,
+    holds: true,
+    keeps: (box) => inHistory(box, '"outcome":"released"'),
+  },
   {
     ...FAILS,
     name: 'settle',
@@ -91,6 +113,7 @@ export const SCENARIOS: readonly Scenario[] = [
       await must(box, ['release', '--token', TOKEN]);
       return box;
     },
+    keeps: (box) => inHistory(box, '"event":"settled"'),
   },
   {
     ...FAILS,
@@ -98,6 +121,7 @@ export const SCENARIOS: readonly Scenario[] = [
     args: ['run', '--item', 'ep-1', '--', 'true'],
     failure: [0, 125],
     prepare: stale,
+    keeps: (box) => hasRecord(box, '"outcome"'),
   },
   {
     ...FAILS,
@@ -108,6 +132,20 @@ export const SCENARIOS: readonly Scenario[] = [
     prepare: empty,
   },
 ];
+
+/** Changes no lock: its own tests see to kills and errors. */
+export const LEDGER: Scenario = {
+  ...FAILS,
+  name: 'ledger add',
+  args: ['ledger', 'add', 'ledger.json#published', 'ep-1'],
+  prepare: async () => {
+    const box = await empty();
+    box.write('ledger.json', OLD_LEDGER);
+    return box;
+  },
+  keeps: (box) => ledgerIs(box, NEW_LEDGER),
+  always: (box) => ledgerIs(box, OLD_LEDGER, NEW_LEDGER),
+};
 
 /** Commands that look before they do anything, and what stood there. */
 export const LOOKS: readonly Scenario[] = [

@@ -32,12 +32,14 @@ interface Setup {
   /** What it did before the exploration begins is done the same way, but the explorer does not interrupt it. */
   readonly ops: readonly Op[];
   readonly everywhere: boolean;
+  readonly exclusive: boolean;
+  readonly leftovers: boolean;
 }
 
-const { index, channel, world, base, ops, everywhere } = workerData as Setup;
+const { index, channel, world, base, ops, everywhere, exclusive, leftovers } = workerData as Setup;
 const process_ = { pid: 100 + index, started: `start-${index}` };
 const token = `token-${index}`;
-const stepper = new Stepper(channel, world, everywhere);
+const stepper = new Stepper(channel, world, { everywhere, exclusive });
 /** Set by an expired wait for the guard: then its deadline has passed. */
 let monotonic = 0;
 
@@ -172,7 +174,7 @@ async function execute(): Promise<void> {
   }
   // Dead before its descriptors are closed, as with a process: nobody sees one without the other.
   world.alive[index] = 0;
-  stepper.end();
+  stepper.end(crashed && leftovers);
   put(channel, { type: 'done', crashed, hash: stepper.hash });
 }
 

@@ -9,10 +9,15 @@ const LATER = Date.UTC(2026, 5, 15, 14);
  * Everyone is dead. The next one must get in with a new number, and the files must tell one story.
  *
  * @param finished runs whose `finish` was answered with success, and who did it
+ * @param endsOnce each run has one end in the history
  * @returns what is wrong, or null
  */
-export async function aftermath(dir: string, finished: ReadonlyMap<number, number>): Promise<string | null> {
-  const [wrong] = await nextGoesOn(dir, { witness: new FakeMachine(), now: () => LATER });
+export async function aftermath(
+  dir: string,
+  finished: ReadonlyMap<number, number>,
+  endsOnce: boolean,
+): Promise<string | null> {
+  const [wrong] = await nextGoesOn(dir, { witness: new FakeMachine(), now: () => LATER, endsOnce });
   return wrong ?? nothingLost(dir, finished);
 }
 

@@ -91,6 +91,8 @@ class Explorer {
             base: this.#base,
             ops: [...has, ...does],
             everywhere: scenario.everywhere,
+            exclusive: isExclusive(scenario),
+            leftovers: scenario.leftovers,
           },
         }),
     );
@@ -116,7 +118,6 @@ class Explorer {
           `more than ${maxExecutions} executions: the scenario is too large to be gone through`,
         );
       }
-      console.log(this.#executions, this.#visited.size, open.length, prefix.length);
       counterexample = await this.#execute(prefix, (alternative) => open.push(alternative));
     }
     return { executions: this.#executions, states: this.#visited.size, counterexample };
@@ -185,6 +186,10 @@ class Explorer {
     const promises = new Promises(this.#scenario);
     for (const [index, channel] of this.#channels.entries())
       messages.push(this.#start(index, channel, promises));
+    if (this.#scenario.late) {
+      this.#passHold();
+      promises.beginLate();
+    }
     return { dir, messages, moved: this.#channels.map(() => true), promises, disk: null };
   }
 
@@ -198,6 +203,10 @@ class Explorer {
       message = this.#order(channel, order.go, before > 1 ? AT_A_STRETCH : 0);
     }
     return message;
+  }
+
+  #passHold(): void {
+    this.#world.now[0] = (this.#world.now[0] ?? 0) + 46 * 60_000;
   }
 
   /** Gives an order and waits until the actor has come to its next stop. */
@@ -220,7 +229,7 @@ class Explorer {
     const guarded = Atomics.load(this.#world.guards, 0) > 0;
     const ready = (index: number) => {
       const type = messages[index]?.type;
-      if (type === 'sleep') return moved[index] === true && (!guarded || this.#scenario.everywhere);
+      if (type === 'sleep') return moved[index] === true && (!guarded || !isExclusive(this.#scenario));
       return type === 'call' || type === 'result';
     };
     const actors = messages.map((_, index) => index);
@@ -257,7 +266,7 @@ class Explorer {
         moved.fill(true);
         return { event: `a cleaner removes ${choice.file}`, times: 1 };
       case 'holdPasses':
-        this.#world.now[0] = (this.#world.now[0] ?? 0) + 46 * 60_000;
+        this.#passHold();
         promises.holdPassed();
         return { event: 'the hold passes', times: 1 };
       case 'go':
@@ -274,7 +283,7 @@ class Explorer {
         if (before.type !== 'sleep' || choice.type === 'crash' || times > 1) moved.fill(true);
         if (after.type === 'sleep') moved[actor] = false;
         if (after.type === 'result') promises.see(actor, after.op, after.result);
-        if (after.type === 'done') promises.ended(actor);
+        if (after.type === 'done') promises.ended(actor, after.crashed);
         const what = before.type === 'call' ? before.call : before.type;
         const told = after.type === 'result' ? ` ▸ ${after.op}: ${JSON.stringify(after.result)}` : '';
         const more = times > 1 ? ` and ${times - 1} calls more` : '';
@@ -325,6 +334,11 @@ interface Execution {
 
 /** Calls after which the same stands on the disk. */
 const LOOK = /^(open|read|stat|existsSync|readdirSync|lock|share|unlock|close)/;
+
+/** Whether the guard can be relied on: nobody removes it, and it is not the one that is broken on purpose. */
+function isExclusive({ removals, everywhere }: Scenario): boolean {
+  return removals === 0 && !everywhere;
+}
 
 /** How many choices from `at` on are the same. */
 function sameFrom(choices: readonly Choice[], at: number): number {

@@ -11,6 +11,8 @@ export class Promises {
   readonly #holders = new Map<number, number>();
   readonly #finished = new Map<number, number>();
   readonly #did = new Map<number, number>();
+  /** In whose present operation the hold has passed. */
+  #slept = new Set<number>();
   #highest = 0;
 
   /** How many want the lock. */
@@ -23,11 +25,12 @@ export class Promises {
   }
 
   get key(): string {
-    return `${[...this.#holders]} ${[...this.#finished]} ${this.#highest}`;
+    return `${[...this.#holders]} ${[...this.#finished]} ${this.#highest} ${[...this.#slept]}`;
   }
 
   see(actor: number, op: string, result: OpResult): void {
     this.#judge(actor, op, result);
+    this.#slept.delete(actor);
     const did = (this.#did.get(actor) ?? 0) + 1;
     this.#did.set(actor, did);
     const { has = [], does = [] } = this.#scenario.actors[actor] ?? {};
@@ -69,19 +72,25 @@ export class Promises {
     }
   }
 
-  /** Its process has ended. */
-  ended(actor: number): void {
-    this.#holders.delete(actor);
+  /** Its process has ended; what it has started may not have. */
+  ended(actor: number, crashed: boolean): void {
+    if (!(crashed && this.#scenario.leftovers)) this.#holders.delete(actor);
   }
 
   /** Who does not beat in time may lose the lock, and has to ask before it goes on. */
-  holdPassed(): void {
+  beginLate(): void {
     this.#holders.clear();
+  }
+
+  /** The same while everyone is in the middle of something. */
+  holdPassed(): void {
+    this.beginLate();
+    this.#slept = new Set(this.#scenario.actors.keys());
   }
 
   /** When everyone has ended: the next one gets in, and nothing was lost on the way. */
   async atTheEnd(dir: string): Promise<void> {
-    const wrong = await aftermath(dir, this.#finished);
+    const wrong = await aftermath(dir, this.#finished, this.#scenario.removals === 0);
     if (wrong !== null) this.#break(wrong);
   }
 
@@ -95,6 +104,8 @@ export class Promises {
   }
 
   #kept(actor: number, op: string, run: number): void {
+    // Its answer was true when it was found, and is older than the hold now.
+    if (this.#slept.has(actor)) return;
     const other = [...this.#holders].find(([holder]) => holder !== actor);
     if (other !== undefined)
       this.#break(`${op} of ${actor} answers ok, while ${other[0]} has the lock as run ${other[1]}`);
@@ -103,7 +114,7 @@ export class Promises {
 
   /** Nobody is told that its lock is lost while no one else could have taken it. */
   #lost(actor: number, op: string, outcome: string): void {
-    if (this.#scenario.holds === 0 && this.#scenario.removals === 0)
+    if (this.#scenario.holds === 0 && !this.#scenario.late && this.#scenario.removals === 0)
       this.#break(`${op} of ${actor} answers ${outcome}, though nobody may take the lock from it`);
     this.#holders.delete(actor);
   }

@@ -45,15 +45,22 @@ export class Stepper {
   #off = true;
   readonly #open = new Map<number, string>();
   readonly #locked = new Set<number>();
+  /** Descriptors that what a killed process has started has. */
+  readonly #inherited: number[] = [];
 
   /** Stops also before reads under the guard, which matter only where somebody else may have a guard too. */
   readonly #everywhere: boolean;
+  /** Nobody else may have one. */
+  readonly #exclusive: boolean;
   #guard: number | null = null;
+  /** The live file of its own run. */
+  #live: number | null = null;
 
-  constructor(channel: Channel, world: World, everywhere: boolean) {
+  constructor(channel: Channel, world: World, how: { everywhere: boolean; exclusive: boolean }) {
     this.#channel = channel;
     this.#world = world;
-    this.#everywhere = everywhere;
+    this.#everywhere = how.everywhere;
+    this.#exclusive = how.exclusive;
     this.#patchFiles();
     this.#patchLocks();
     // Names of temporary files and pauses: the same in every execution.
@@ -77,12 +84,20 @@ export class Stepper {
     this.#hash = 7;
     this.#crashed = false;
     this.#off = false;
+    for (const fd of this.#inherited.splice(0)) real.closeSync(fd);
   }
 
-  /** As the kernel does when a process ends. `keep`: its tree has inherited the descriptors. */
-  end(): void {
+  /**
+   * As the kernel does when a process ends.
+   *
+   * @param leftovers what it has started has the live file still, until the next execution begins
+   */
+  end(leftovers: boolean): void {
     this.#off = true;
-    for (const fd of this.#open.keys()) real.closeSync(fd);
+    for (const [fd, name] of this.#open) {
+      if (leftovers && fd === this.#live && name.startsWith('live/')) this.#inherited.push(fd);
+      else real.closeSync(fd);
+    }
     this.#leaveGuard(this.#guard);
     this.#open.clear();
     this.#locked.clear();
@@ -128,7 +143,7 @@ export class Stepper {
   #enterGuard(fd: number): void {
     this.#guard = fd;
     const before = Atomics.add(this.#world.guards, 0, 1);
-    if (!this.#everywhere && before > 0) throw new Error('two have the guard');
+    if (this.#exclusive && before > 0) throw new Error('two have the guard');
   }
 
   #leaveGuard(fd: number | null): void {
@@ -291,6 +306,7 @@ export class Stepper {
     addon.tryLock = (fd, offset, length, exclusive) => {
       if (this.#crashed && !this.#off) throw new Crash();
       const name = this.#open.get(fd);
+      if (exclusive && name?.startsWith('live/')) this.#live = fd;
       if (name === undefined || name.endsWith('.tmp')) return tryLock(fd, offset, length, exclusive);
       this.#step(`${exclusive ? 'lock' : 'share'} ${name}`);
       this.#attempt(
@@ -306,6 +322,7 @@ export class Stepper {
       if (name !== undefined) this.#step(`unlock ${name}`);
       unlock(fd, offset, length);
       this.#locked.delete(fd);
+      if (fd === this.#live) this.#live = null;
     };
   }
 }
