@@ -69,6 +69,7 @@ export const lockCases: Readonly<Record<string, Case>> = {
     assert.equal(status.code, 3, status.stderr);
     const { state, item, run: number } = JSON.parse(status.stdout);
     assert.deepEqual({ state, item, number }, { state: 'held', item: 'a', number: 1 });
+    assert.match((await box.runlock('status')).stdout, new RegExp(`taskkill /f /t /pid ${run.child.pid} `));
     assert.deepEqual(listing(box), before);
     assert.equal((await box.runlock('run', '--', process.execPath, box.worker)).code, 3);
     assert.equal((await run.end()).code, 0);

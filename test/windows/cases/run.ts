@@ -83,12 +83,29 @@ export const runCases: Readonly<Record<string, Case>> = {
     assert.ok(lives(worker), 'the system ends the command, not what it started');
     const held = await box.runlock('acquire', '--no-pid', '--token', 'T', '--json');
     assert.equal(held.code, 3, held.stdout);
-    assert.equal((await box.status()).state, 'held');
+    assert.match(String((await box.status()).reason), /something they started is not/);
     process.kill(worker);
     await run.ended;
     const taken = await box.runlock('acquire', '--no-pid', '--token', 'T');
     assert.equal(taken.code, 0, taken.stderr);
     assert.deepEqual(fs.readdirSync(box.file('live')), []);
+  },
+
+  async 'what was not handed the lock is known by its parent, although that is gone'(box) {
+    // Node hands nothing on, and ends its own children with itself unless they are detached.
+    const script = box.write(
+      'start.cjs',
+      `require('node:child_process').spawn(process.execPath, [process.argv[2], 'orphan'],
+         { detached: true, stdio: ['ignore', 'inherit', 'ignore'] });`,
+    );
+    const run = box.start(['run', '--', process.execPath, script, box.worker]);
+    const worker = await run.worker();
+    await run.kill();
+    assert.ok(lives(worker));
+    assert.match(String((await box.status()).reason), /is gone, node.*is not/);
+    process.kill(worker);
+    await run.ended;
+    assert.equal((await box.status()).state, 'stale');
   },
 
   async 'a time limit ends the command and what it started'(box) {
