@@ -8,8 +8,9 @@ export const fileCases: Readonly<Record<string, Case>> = {
     box.writeLock({ pid: await deadPid(), job: 'x.json' });
     const reader = fs.openSync(box.file('lock.json'), 'r');
     const taking = box.start(['acquire', 'b', '--no-pid', '--token', 'T']);
-    // The number goes into the guard right before lock.json is replaced.
-    await appears(box.file('lock.guard'));
+    // Once written, the new one is put in place at once: what is not patient gives up long before the reader does.
+    await appears(box.runs, /^lock\.json\..*\.tmp$/);
+    await new Promise((resolve) => setTimeout(resolve, 300));
     fs.closeSync(reader);
     const taken = await taking.end();
     assert.equal(taken.code, 0, taken.stderr);
@@ -118,22 +119,17 @@ export const fileCases: Readonly<Record<string, Case>> = {
   },
 };
 
-async function appears(file: string): Promise<void> {
-  if (fs.existsSync(file)) return;
-  const { promise, resolve } = withResolvers();
-  const watcher = fs.watch(path.dirname(file), () => {
-    if (fs.existsSync(file)) resolve();
+/** Waits for a name in a directory. */
+async function appears(dir: string, name: RegExp): Promise<void> {
+  const isThere = () => fs.readdirSync(dir).some((one) => name.test(one));
+  await new Promise<void>((resolve) => {
+    const watcher = fs.watch(dir, look);
+    // It may have come before the watch began.
+    look();
+    function look(): void {
+      if (!isThere()) return;
+      watcher.close();
+      resolve();
+    }
   });
-  // It may have come before the watch began.
-  if (fs.existsSync(file)) resolve();
-  await promise;
-  watcher.close();
-}
-
-function withResolvers(): { promise: Promise<void>; resolve: () => void } {
-  let resolve: () => void = () => {};
-  const promise = new Promise<void>((done) => {
-    resolve = done;
-  });
-  return { promise, resolve };
 }
