@@ -22,10 +22,9 @@ export const systemWitness: Witness = {
       };
     }
     const holder = record.pid === null ? record.caller : { pid: record.pid, started: record.pidStarted };
-    const sight = holder === null ? 'unsure' : await sightProcess(holder);
     const evidence: Evidence = {
       here: place,
-      holder: sight === 'unsure' && showsByFile(record, seen) ? 'alive' : sight,
+      holder: holder === null ? 'unsure' : byLiveFile(await sightProcess(holder), record, seen),
       forks: await Promise.all(record.forks.map(sightProcess)),
       command:
         record.commandPid === null
@@ -39,9 +38,20 @@ export const systemWitness: Witness = {
   },
 };
 
-/** Windows tells no start, but where a supervisor's number is in use and its live file locked, it is the one. */
-function showsByFile(record: LockRecord, { liveFile }: Sighting): boolean {
-  return process.platform === 'win32' && record.live && liveFile === 'locked';
+/**
+ * Windows tells no start, but there a supervisor has files open that nobody can remove meanwhile: where they are
+ * locked, what has its number is the one, and where they are not, it is another.
+ */
+function byLiveFile(sight: Liveness, record: LockRecord, { liveFile }: Sighting): Liveness {
+  if (process.platform !== 'win32' || sight !== 'unsure' || !record.live) return sight;
+  switch (liveFile) {
+    case 'locked':
+      return 'alive';
+    case 'unlocked':
+      return 'reused';
+    case 'unknown':
+      return 'unsure';
+  }
 }
 
 /** What is left of a run whose supervisor is gone. Asked only then: it looks through all processes. */

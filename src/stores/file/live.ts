@@ -17,7 +17,7 @@ import { ioError, RunlockError, systemCode } from '../../errors.ts';
 import { type LockRecord, parseRecord, serializeRecord } from '../../record.ts';
 import type { LiveFile, LockSight } from '../../rules.ts';
 import { type LockPaths, livePath, pingPath, resultPath, treePath } from './paths.ts';
-import { isTreeOpen, openTreeFile } from './tree-file.ts';
+import { openTreeFile, probeTree } from './tree-file.ts';
 
 /** More than a lock can hold, a few times over: lines are appended, and the last whole one counts. */
 const TAIL_BYTES = 1 << 20;
@@ -158,7 +158,8 @@ export function readCopy(paths: LockPaths, run: number): Omit<LockSight, 'ended'
  */
 export function probe(paths: LockPaths, run: number): LiveFile {
   const file = livePath(paths, run);
-  if (process.platform === 'win32' && isTreeOpen(treePath(file))) return 'locked';
+  const tree = process.platform === 'win32' ? probeTree(treePath(file)) : 'unlocked';
+  if (tree === 'locked') return 'locked';
   let fd: number | null;
   try {
     fd = openPlain(file, 'read');
@@ -167,7 +168,7 @@ export function probe(paths: LockPaths, run: number): LiveFile {
   }
   if (fd === null) return 'unknown';
   try {
-    return tryLock(fd, 'shared', file) ? 'unlocked' : 'locked';
+    return tryLock(fd, 'shared', file) ? tree : 'locked';
   } finally {
     fs.closeSync(fd);
   }

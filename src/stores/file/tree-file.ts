@@ -1,5 +1,6 @@
 import fs from 'node:fs';
 import { ioError, systemCode } from '../../errors.ts';
+import type { LiveFile } from '../../rules.ts';
 
 /** libuv's way to open a file so that Windows refuses it to everybody else until the last one has closed it. */
 const UV_FS_O_EXLOCK = 0x1000_0000;
@@ -26,12 +27,15 @@ export function openTreeFile(file: string): number {
   }
 }
 
-/** Whether somebody has it open. Opened so that two who look at the same moment are no obstacle to each other. */
-export function isTreeOpen(file: string): boolean {
+/**
+ * Whether somebody has it open; `unknown` where it is missing. Opened so that two who look at the same moment are no
+ * obstacle to each other.
+ */
+export function probeTree(file: string): LiveFile {
   try {
     fs.closeSync(fs.openSync(file, 'r'));
-    return false;
+    return 'unlocked';
   } catch (error) {
-    return systemCode(error) === 'EBUSY';
+    return systemCode(error) === 'EBUSY' ? 'locked' : 'unknown';
   }
 }

@@ -75,6 +75,19 @@ export const runCases: Readonly<Record<string, Case>> = {
     );
   },
 
+  async 'the number of a killed supervisor may be in use anew: its files are not locked'(box) {
+    const run = box.start(['run', '--', process.execPath, box.worker]);
+    await run.worker();
+    await run.kill();
+    await run.ended;
+    const record = JSON.parse(fs.readFileSync(box.file('lock.json'), 'utf8'));
+    box.writeLock({ ...record, pid: process.pid });
+    assert.equal((await box.status()).state, 'stale');
+    // Without the file there is nothing to tell by.
+    fs.unlinkSync(box.file('live', '1.tree'));
+    assert.equal((await box.status()).state, 'held');
+  },
+
   async 'what the command started keeps the lock after the supervisor was killed'(box) {
     const batch = box.write('work.cmd', `@"${process.execPath}" "${box.worker}" orphan\r\n`);
     const run = box.start(['run', '--', batch]);
