@@ -153,16 +153,25 @@ function stopWords(look: Look): string {
   }
   const free = 'the lock is free when it has ended';
   const fork = record.forks.find((_, index) => evidence.forks[index] === 'alive');
-  if (record.live && evidence.holder === 'alive')
-    return `to stop it: kill ${record.pid} (it frees the lock by itself, when what it started has ended)`;
-  if (record.live && record.commandPid !== null && evidence.command === 'alive') {
-    return `to stop it: kill ${record.commandPid} (its supervisor is gone; ${free})`;
+  if (record.live && record.pid !== null && evidence.holder === 'alive') {
+    const itself =
+      process.platform === 'win32' ? free : 'it frees the lock by itself, when what it started has ended';
+    return `to stop it: ${killWords(record.pid)} (${itself})`;
   }
-  if (record.pid !== null && evidence.holder === 'alive') return `to stop it: kill ${record.pid} (${free})`;
-  if (fork !== undefined) return `to stop it: kill ${fork.pid} (${free})`;
+  if (record.live && record.commandPid !== null && evidence.command === 'alive') {
+    return `to stop it: ${killWords(record.commandPid)} (its supervisor is gone; ${free})`;
+  }
+  if (record.pid !== null && evidence.holder === 'alive')
+    return `to stop it: ${killWords(record.pid)} (${free})`;
+  if (fork !== undefined) return `to stop it: ${killWords(fork.pid)} (${free})`;
   if (record.pid === null && record.caller === null)
     return 'to end it: runlock release --token with the ID it was taken with';
   return 'to stop it: end what is left of it; else it is taken over when the hold is over';
+}
+
+/** On Windows nothing asks a process to end: it is ended, and what it started with it. */
+function killWords(pid: number): string {
+  return process.platform === 'win32' ? `taskkill /f /t /pid ${pid}` : `kill ${pid}`;
 }
 
 function markLine(entry: MarkerItem, target: Target, look: Look): string {

@@ -15,9 +15,33 @@ export interface Ownership {
 }
 
 export function ownershipOf(dir: string): Ownership {
+  // Windows has no such bits: "read-only" on a folder means that its icon was changed, on a file that it can't be replaced.
+  if (process.platform === 'win32') return { mode: 0o777, owner: null };
   const stat = fs.statSync(dir);
   const root = process.geteuid?.() === 0;
   return { mode: stat.mode & 0o777, owner: root ? { uid: stat.uid, gid: stat.gid } : null };
+}
+
+/** How long a refusal that may pass is waited for on Windows, ms. */
+const PATIENCE_MS = 2_000;
+const PAUSE_MS = 10;
+
+/**
+ * On Windows a file that anybody has open can't be replaced, and a name whose file was removed may stay taken until
+ * the last reader closes it. Readers of ours, virus scanners and indexers have files open for moments only.
+ */
+export function patiently<T>(act: () => T): T {
+  if (process.platform !== 'win32') return act();
+  const deadline = performance.now() + PATIENCE_MS;
+  for (;;) {
+    try {
+      return act();
+    } catch (error) {
+      const passing = ['EPERM', 'EACCES', 'EBUSY'].includes(systemCode(error) ?? '');
+      if (!passing || performance.now() > deadline) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
+    }
+  }
 }
 
 /**
@@ -30,7 +54,7 @@ export function openPlain(file: string, access: 'read' | 'write' | 'append'): nu
   const flags = { read: O_RDONLY, write: O_RDWR, append: O_WRONLY | O_APPEND }[access];
   try {
     if (O_NOFOLLOW === 0 && fs.lstatSync(file).isSymbolicLink()) throw notPlain(file, 'a symbolic link');
-    const fd = fs.openSync(file, flags | O_NOFOLLOW | O_NONBLOCK);
+    const fd = patiently(() => fs.openSync(file, flags | O_NOFOLLOW | O_NONBLOCK));
     return plainOrClose(fd, file);
   } catch (error) {
     if (error instanceof RunlockError) throw error;
@@ -59,7 +83,7 @@ function create(file: string, access: 'write' | 'append', ownership: Ownership):
     const fd = fs.openSync(temporary, flags, 0o600);
     try {
       own(fd, ownership);
-      fs.linkSync(temporary, file);
+      patiently(() => fs.linkSync(temporary, file));
       return fd;
     } catch (error) {
       fs.closeSync(fd);
@@ -208,7 +232,7 @@ export function touch(fd: number, now: number): void {
 
 export function remove(file: string): void {
   try {
-    fs.unlinkSync(file);
+    patiently(() => fs.unlinkSync(file));
   } catch (error) {
     if (systemCode(error) !== 'ENOENT') throw refused('remove', file, error);
   }
@@ -282,7 +306,7 @@ export class Staged {
    */
   createFile(options: { sync: boolean }): boolean {
     try {
-      fs.linkSync(this.#temporary, this.#file);
+      patiently(() => fs.linkSync(this.#temporary, this.#file));
       if (options.sync) this.#syncOrTakeBack();
       return true;
     } catch (error) {
@@ -305,7 +329,7 @@ export class Staged {
   /** Puts it in place of what has that name. */
   replaceFile(options: { sync: boolean }): void {
     try {
-      fs.renameSync(this.#temporary, this.#file);
+      patiently(() => fs.renameSync(this.#temporary, this.#file));
       this.#there = false;
     } catch (error) {
       throw refused('replace', this.#file, error);

@@ -1,5 +1,5 @@
 import type { Witness } from '../lock.ts';
-import type { LockRecord } from '../record.ts';
+import { commandOf, type LockRecord } from '../record.ts';
 import { type Evidence, isOver, type Liveness, recordIn, samePids } from '../rules.ts';
 import type { Sighting } from '../store.ts';
 import { groupMembers } from './group.ts';
@@ -24,7 +24,7 @@ export const systemWitness: Witness = {
     const holder = record.pid === null ? record.caller : { pid: record.pid, started: record.pidStarted };
     const evidence: Evidence = {
       here: place,
-      holder: holder === null ? 'unsure' : await sightProcess(holder),
+      holder: holder === null ? 'unsure' : byLiveFile(await sightProcess(holder), record, seen),
       forks: await Promise.all(record.forks.map(sightProcess)),
       command:
         record.commandPid === null
@@ -38,6 +38,22 @@ export const systemWitness: Witness = {
   },
 };
 
+/**
+ * Windows tells no start, but there a supervisor has files open that nobody can remove meanwhile: where they are
+ * locked, what has its number is the one, and where they are not, it is another.
+ */
+function byLiveFile(sight: Liveness, record: LockRecord, { liveFile }: Sighting): Liveness {
+  if (process.platform !== 'win32' || sight !== 'unsure' || !record.live) return sight;
+  switch (liveFile) {
+    case 'locked':
+      return 'alive';
+    case 'unlocked':
+      return 'reused';
+    case 'unknown':
+      return 'unsure';
+  }
+}
+
 /** What is left of a run whose supervisor is gone. Asked only then: it looks through all processes. */
 async function withTree(record: LockRecord, evidence: Evidence, reference: string): Promise<Evidence> {
   const locked = evidence.liveFile === 'locked';
@@ -49,9 +65,10 @@ async function withTree(record: LockRecord, evidence: Evidence, reference: strin
     run: record.run ?? 0,
     livePath: '',
     liveIndex: null,
-    command: null,
+    // Windows remembers the parent of a process although it is gone, and shows no other trace.
+    command: process.platform === 'win32' && !unwritten ? commandOf(record) : null,
   });
-  const inSession = tree.filter((member) => member.session === record.session);
+  const inSession = tree.filter(({ session }) => record.session === null || session === record.session);
   if (!locked) return { ...evidence, survivors: inSession.map(words) };
   return { ...evidence, command: inSession.length > 0 ? 'alive' : tree.length > 0 ? 'gone' : 'unsure' };
 }

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import os from 'node:os';
 import { systemCode } from '../errors.ts';
 import type { Tie } from '../store.ts';
@@ -40,8 +40,8 @@ export async function startCommand(options: CommandOptions): Promise<RunningComm
   }
   let child: ChildProcess;
   try {
-    const start = process.platform === 'win32' ? (await import('cross-spawn')).default : spawn;
-    child = start(program, args, { stdio, env: options.env });
+    const start = await startWith(program, args, { stdio, env: options.env });
+    child = spawn(start.command, start.args, start.options);
   } catch (error) {
     return notStarted(name, error);
   }
@@ -59,6 +59,11 @@ export async function startCommand(options: CommandOptions): Promise<RunningComm
   return { pid: child.pid, ended, signal: (signal) => child.kill(signal) };
 }
 
+async function startWith(command: string, args: readonly string[], options: SpawnOptions) {
+  if (process.platform !== 'win32') return { command, args, options };
+  return (await import('./windows-command.ts')).windowsCommand(command, args, options);
+}
+
 /** What says that the program itself can't be executed; anything else is our own failure to start it. */
 const NOT_EXECUTABLE = new Set([
   'EACCES',
@@ -69,15 +74,18 @@ const NOT_EXECUTABLE = new Set([
   'ENOTDIR',
   'EPERM',
   'ETXTBSY',
+  // By our own word: see windows-command.ts.
+  'UNSAFE_ARGUMENT',
 ]);
 
 function notStarted(program: string, error: unknown): RunningCommand {
   const why = systemCode(error) ?? String(error);
+  const words = why === 'UNSAFE_ARGUMENT' && error instanceof Error ? error.message : why;
   const end: CommandEnd =
     why === 'ENOENT'
       ? { type: 'notStarted', code: 127, reason: `${program}: not found` }
       : NOT_EXECUTABLE.has(why)
-        ? { type: 'notStarted', code: 126, reason: `${program}: can't be executed (${why})` }
+        ? { type: 'notStarted', code: 126, reason: `${program}: can't be executed (${words})` }
         : { type: 'notStarted', code: 125, reason: `${program} could not be started: ${why}` };
   return { pid: undefined, ended: Promise.resolve(end), signal: () => false };
 }

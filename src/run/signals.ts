@@ -6,8 +6,10 @@ const PASSED_ON: readonly NodeJS.Signals[] =
     ? ['SIGINT', 'SIGHUP', 'SIGBREAK']
     : ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'];
 
-/** Those that a terminal sends to everyone in its foreground group. */
-const FROM_TERMINAL: ReadonlySet<NodeJS.Signals> = new Set(['SIGINT', 'SIGQUIT', 'SIGBREAK']);
+/** Those that a terminal sends to everyone in its foreground group, on Windows also when its window is closed. */
+const FROM_TERMINAL: ReadonlySet<NodeJS.Signals> = new Set(
+  process.platform === 'win32' ? PASSED_ON : ['SIGINT', 'SIGQUIT'],
+);
 
 /** Minds signals from the very start, so that none ends us while we have the lock. */
 export class Signals {

@@ -107,7 +107,7 @@ function makeBase(base: string): boolean {
 
 /** @throws RunlockError `noKernelLock` on a mount that other machines may write to */
 export function refuseSharedMount(base: string): void {
-  const kind = sharedMount(fs.statfsSync(base).type);
+  const kind = sharedKind(base);
   if (kind === null) return;
   throw new RunlockError(
     'noKernelLock',
@@ -120,4 +120,24 @@ export function refuseSharedMount(base: string): void {
 /** The kind of a mount that other machines may write to, by statfs(2)'s type; null for a local one. */
 export function sharedMount(type: number): string | null {
   return process.platform === 'linux' ? (SHARED_MOUNTS.get(type >>> 0) ?? null) : null;
+}
+
+function sharedKind(base: string): string | null {
+  if (process.platform === 'win32') return isUnc(base) || isUnc(realDrive(base)) ? 'network' : null;
+  return sharedMount(fs.statfsSync(base).type);
+}
+
+/** `\\server\share`, also as `\\?\UNC\server`, but not `\\?\C:` or a device. */
+function isUnc(dir: string): boolean {
+  return /^\\\\(?:\?\\UNC\\|[^?.\\])/i.test(dir);
+}
+
+/** A drive letter may stand for a share. */
+function realDrive(dir: string): string {
+  try {
+    return fs.realpathSync.native(dir);
+  } catch {
+    // Some drives that are no share either (RAM disks) have no such name.
+    return dir;
+  }
 }

@@ -6,6 +6,7 @@ import {
   openPlain,
   own,
   remove,
+  Staged,
   TEMPORARY,
   temporaryName,
   touch,
@@ -15,20 +16,28 @@ import { tryLock, unlock } from '../../disk/kernel-lock.ts';
 import { ioError, RunlockError, systemCode } from '../../errors.ts';
 import { type LockRecord, parseRecord, serializeRecord } from '../../record.ts';
 import type { LiveFile, LockSight } from '../../rules.ts';
-import { type LockPaths, livePath, pingPath, resultPath } from './paths.ts';
+import { type LockPaths, livePath, pingPath, resultPath, treePath } from './paths.ts';
+import { openTreeFile, probeTree } from './tree-file.ts';
 
 /** More than a lock can hold, a few times over: lines are appended, and the last whole one counts. */
 const TAIL_BYTES = 1 << 20;
 
 /** The live file of the run that this process supervises: locked from before it has its name. */
 export class LiveFileHandle {
-  readonly descriptor: number;
   readonly path: string;
+  readonly #locked: number;
+  readonly #tree: number | null;
   #open = true;
 
-  private constructor(descriptor: number, file: string) {
-    this.descriptor = descriptor;
+  private constructor(file: string, locked: number, tree: number | null) {
     this.path = file;
+    this.#locked = locked;
+    this.#tree = tree;
+  }
+
+  /** What the command's tree is to have open, so that it keeps the lock when this process is killed. */
+  get descriptor(): number {
+    return this.#tree ?? this.#locked;
   }
 
   /**
@@ -44,12 +53,19 @@ export class LiveFileHandle {
     ownership: Ownership,
   ): LiveFileHandle | null {
     const file = livePath(paths, run);
+    const text = `${serializeRecord(record)}\n`;
+    return process.platform === 'win32'
+      ? LiveFileHandle.#createBesideTree(file, text, ownership)
+      : LiveFileHandle.#createLocked(file, text, ownership);
+  }
+
+  static #createLocked(file: string, text: string, ownership: Ownership): LiveFileHandle | null {
     const temporary = temporaryName(file);
     const fd = openNew(temporary, file);
     try {
       own(fd, ownership);
       tryLock(fd, 'exclusive', temporary);
-      writeAll(fd, Buffer.from(`${serializeRecord(record)}\n`), null);
+      writeAll(fd, Buffer.from(text), null);
       try {
         fs.linkSync(temporary, file);
       } catch (error) {
@@ -57,7 +73,7 @@ export class LiveFileHandle {
         fs.closeSync(fd);
         return null;
       }
-      return new LiveFileHandle(fd, file);
+      return new LiveFileHandle(file, fd, null);
     } catch (error) {
       fs.closeSync(fd);
       throw error;
@@ -66,12 +82,31 @@ export class LiveFileHandle {
     }
   }
 
+  /** While the tree file is open nobody takes the live file for unlocked, so that can be locked by its own name. */
+  static #createBesideTree(file: string, text: string, ownership: Ownership): LiveFileHandle | null {
+    const tree = openTreeFile(treePath(file));
+    try {
+      if (Staged.write(file, text, ownership, { sync: false }).createFile({ sync: false })) {
+        const fd = openPlain(file, 'write');
+        if (fd === null) throw new RunlockError('io', `the live file ${file} was deleted`, { path: file });
+        tryLock(fd, 'exclusive', file);
+        return new LiveFileHandle(file, fd, tree);
+      }
+    } catch (error) {
+      fs.closeSync(tree);
+      throw error;
+    }
+    fs.closeSync(tree);
+    return null;
+  }
+
   /** Frees the lock although daemons that the command left behind have the descriptor. */
   unlock(): void {
     if (!this.#open) return;
     this.#open = false;
-    unlock(this.descriptor);
-    fs.closeSync(this.descriptor);
+    unlock(this.#locked);
+    fs.closeSync(this.#locked);
+    if (this.#tree !== null) fs.closeSync(this.#tree);
   }
 }
 
@@ -123,6 +158,8 @@ export function readCopy(paths: LockPaths, run: number): Omit<LockSight, 'ended'
  */
 export function probe(paths: LockPaths, run: number): LiveFile {
   const file = livePath(paths, run);
+  const tree = process.platform === 'win32' ? probeTree(treePath(file)) : 'unlocked';
+  if (tree === 'locked') return 'locked';
   let fd: number | null;
   try {
     fd = openPlain(file, 'read');
@@ -131,7 +168,7 @@ export function probe(paths: LockPaths, run: number): LiveFile {
   }
   if (fd === null) return 'unknown';
   try {
-    return tryLock(fd, 'shared', file) ? 'unlocked' : 'locked';
+    return tryLock(fd, 'shared', file) ? tree : 'locked';
   } finally {
     fs.closeSync(fd);
   }
@@ -151,6 +188,8 @@ export function touchFile(file: string, now: number): void {
 export function removeLive(paths: LockPaths, run: number): void {
   const file = livePath(paths, run);
   for (const name of [file, resultPath(file), pingPath(file)]) remove(name);
+  // A daemon that the command left behind may have it open still.
+  if (process.platform === 'win32') discardTemporary(treePath(file));
 }
 
 /**
@@ -166,6 +205,7 @@ export function sweepLive(paths: LockPaths, keep: number | null): void {
     }
   }
   for (const name of listNames(paths.liveDir)) {
+    if (isLeftTree(paths, name)) discardTemporary(path.join(paths.liveDir, name));
     const run = Number(name);
     if (
       Number.isSafeInteger(run) &&
@@ -175,6 +215,12 @@ export function sweepLive(paths: LockPaths, keep: number | null): void {
     )
       removeLive(paths, run);
   }
+}
+
+/** Whether a name is a tree file whose live file is gone. Where something of that tree lives, it can't be removed. */
+function isLeftTree(paths: LockPaths, name: string): boolean {
+  const live = /^(\d+)\.tree$/.exec(name)?.[1];
+  return live !== undefined && !fs.existsSync(path.join(paths.liveDir, live));
 }
 
 /** The names in a directory; none if there is no such directory. */

@@ -91,6 +91,7 @@ function alwaysChanging(file: string): RunlockError {
 function putInPlace(file: string, { seen, staged }: Edited, setAside: (to: string) => void): boolean {
   // On Windows a file that is open can't be replaced, nor can the guard be removed while it is open.
   if (process.platform === 'win32') {
+    if ('problem' in seen) setAside(moveAside(file));
     staged.replaceFile({ sync: true });
     return true;
   }

@@ -42,6 +42,11 @@ export function pingPath(livePath: string): string {
   return `${livePath}.hb`;
 }
 
+/** What the tree of a run has open on Windows, where it can't share a lock on the live file. */
+export function treePath(livePath: string): string {
+  return `${livePath}.tree`;
+}
+
 export function recordPath(paths: LockPaths, run: number): string {
   return path.join(paths.recordsDir, `${run}.json`);
 }
