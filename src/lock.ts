@@ -12,7 +12,7 @@ import {
 import { RunlockError } from './errors.ts';
 import type { GateAnswer } from './gates/gate.ts';
 import type { EndedEvent, Former, HistoryEvent, SkippedEvent } from './history.ts';
-import { type MarkerItem, settleItem, unreadableMarker } from './marker.ts';
+import { entriesOf, type MarkerItem, settleItem, unreadableMarker } from './marker.ts';
 import type { HandedIn, LockRecord, ProcessRef } from './record.ts';
 import { recordText, summaryOf } from './records.ts';
 import {
@@ -410,10 +410,10 @@ export class Lock {
   async settle(item: string, as: SettledAs): Promise<Settled> {
     for (;;) {
       const look = await this.look();
-      if (entriesOf(look.seen, item, this.store.where).length === 0) return { outcome: 'absent' };
+      if (runsMarking(look.seen, item, this.store.where).length === 0) return { outcome: 'absent' };
       const { value } = await this.store.transact<Settled | null>((seen) => {
         if (seen.identity !== look.seen.identity) return { value: null, change: null };
-        const runs = entriesOf(seen, item, this.store.where);
+        const runs = runsMarking(seen, item, this.store.where);
         if (runs.length === 0) return { value: { outcome: 'absent' }, change: null };
         const holder = recordIn(seen.lock)?.run ?? null;
         const verdict = judge(seen.lock, look.evidence, seen.now);
@@ -592,7 +592,7 @@ function planTaking(candidate: Candidate, tokenHash: string, seen: Sighting, ver
   const after = tookOver === null ? null : interruption(seen, tookOver.reason);
   const begin = candidate.ask === undefined ? beginningOf(record, at, tookOver) : null;
   const marked = 'items' in seen.marker ? seen.marker.items : [];
-  const marks = marked.filter((entry) => entry.item === record.item);
+  const marks = entriesOf(marked, record.item);
   return { record, run: seen.nextRun, tookOver, marks, change: { type: 'take', seen, record, after, begin } };
 }
 
@@ -628,9 +628,9 @@ function refuseUsedToken(seen: Sighting, tokenHash: string): void {
   );
 }
 
-function entriesOf(seen: Sighting, item: string, where: string): number[] {
+function runsMarking(seen: Sighting, item: string, where: string): number[] {
   if ('problem' in seen.marker) throw unreadableMarker(seen.marker.problem, where);
-  return seen.marker.items.filter((entry) => entry.item === item).map((entry) => entry.run);
+  return entriesOf(seen.marker.items, item).map((entry) => entry.run);
 }
 
 /** Whether everything the holder consists of is known to be gone: then nobody may keep its lock alive. */

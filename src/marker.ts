@@ -21,6 +21,16 @@ export type MarkerSight =
 
 export type MarkerEdit = (items: readonly MarkerItem[]) => readonly MarkerItem[];
 
+/** One item however its name is composed: a queue on macOS spells `é` in two characters. */
+function isSame(one: string, other: string | null): boolean {
+  return one === other || one.normalize('NFC') === other?.normalize('NFC');
+}
+
+/** The entries of an item. */
+export function entriesOf(items: readonly MarkerItem[], item: string | null): MarkerItem[] {
+  return items.filter((entry) => isSame(entry.item, item));
+}
+
 /** What a mark is made from. */
 export type Marked = Pick<LockRecord, 'item' | 'run' | 'job' | 'pid'>;
 
@@ -42,7 +52,7 @@ export function markUnknown(record: Marked, lastKnown: string): MarkerEdit {
   const { item, run, job, pid } = record;
   if (item === null || run === null) return (items) => items;
   return (items) => [
-    ...items.filter((entry) => entry.item !== item || entry.run > run),
+    ...items.filter((entry) => !isSame(entry.item, item) || entry.run > run),
     { item, run, job, pid, state: 'unknown', since: lastKnown, lastKnown },
   ];
 }
@@ -62,7 +72,7 @@ export function turnUnknown(record: Marked, lastKnown: string): MarkerEdit {
  * @param upTo the run that tells; what a later run is doing with the item is not for it to say
  */
 export function settleItem(item: string | null, upTo = Infinity): MarkerEdit {
-  return (items) => items.filter((entry) => entry.item !== item || entry.run > upTo);
+  return (items) => items.filter((entry) => !isSame(entry.item, item) || entry.run > upTo);
 }
 
 /** Takes back the mark of a run that began nothing; what earlier runs left stays. */

@@ -29,6 +29,7 @@ import { readCandidates } from './candidates.ts';
 import { EXIT } from './exit-codes.ts';
 import { holderIn } from './output.ts';
 import { say } from './streams.ts';
+import type { Asker } from './taking.ts';
 import { absolute, type Target } from './target.ts';
 
 const DAY_MS = 86_400_000;
@@ -86,8 +87,13 @@ export function factsOf(
     },
     countQuota: (gate, at) => countQuota(target, gate, at),
     readLedger: (gate) => readLedger(target, gate),
+    own: ownFiles(target),
     outputPath,
   };
+}
+
+function ownFiles({ base, configPath }: Target): string[] {
+  return configPath === null ? [base] : [base, configPath];
 }
 
 /**
@@ -97,12 +103,16 @@ export function factsOf(
 export async function makeAsk(
   args: Arguments,
   target: Target,
-  { item, isHolder }: { item: string | null; isHolder: boolean },
+  { item, isHolder, isEnding }: Asker,
 ): Promise<Ask> {
   const from = args.text('from');
   const gates = readGates(args, target);
   const now = systemClock.now();
-  await checkGates(gates, item !== null || from !== undefined, { at: now, outputPath });
+  await checkGates(gates, item !== null || from !== undefined, {
+    at: now,
+    outputPath,
+    own: ownFiles(target),
+  });
   for (const gate of gates) if (gate.type === 'ledger') ledgerOf(gate, target.config);
   const candidates = from === undefined ? null : readCandidates(from);
   const asker = isHolder ? null : { pid: process.pid, started: await startOf(process.pid) };
@@ -114,7 +124,7 @@ export async function makeAsk(
         look: async () => look,
         ownRun: async () => run,
       });
-      const permission = await permit(gates, candidates, item, facts);
+      const permission = await permit(gates, candidates, item, { facts, isEnding });
       if (permission.open && !args.flag('quiet')) sayRemarks(permission.gates);
       return permission;
     },
@@ -125,11 +135,11 @@ async function permit(
   gates: readonly Gate[],
   candidates: readonly string[] | null,
   item: string | null,
-  facts: Facts,
+  { facts, isEnding }: { facts: Facts; isEnding: Asker['isEnding'] },
 ): Promise<Permission> {
   if (candidates === null) {
     const answers = await askGates(gates, item, facts);
-    return closedBy(answers) ?? opened(gates, item, answers, facts);
+    return closedBy(answers) ?? opened(gates, item, answers, { facts, isEnding });
   }
   const { items, answers, leftOut } = await chooseItems(candidates, gates, facts);
   const closed = closedBy(answers);
@@ -137,7 +147,7 @@ async function permit(
   const [first] = items;
   if (first === undefined)
     return { open: false, code: EXIT.item, reason: `no candidate is left: ${leftOut}`, gates: answers };
-  return opened(gates, first, answers, facts);
+  return opened(gates, first, answers, { facts, isEnding });
 }
 
 /** The outputs are looked at once more, when nothing else is to be asked, and then removed at once. */
@@ -145,7 +155,7 @@ function opened(
   gates: readonly Gate[],
   item: string | null,
   answers: readonly GateAnswer[],
-  facts: Facts,
+  { facts, isEnding }: { facts: Facts; isEnding: Asker['isEnding'] },
 ): Permission {
   const outputs = gates.filter((gate) => gate.type === 'output');
   const clear = async () => {
@@ -155,6 +165,8 @@ function opened(
       const changed = new Map(again.map((answer) => [answer.gate, answer]));
       return { ...closed, gates: answers.map((answer) => changed.get(answer.gate) ?? answer) };
     }
+    // Who is told to end before it begins leaves what stands there.
+    if (await isEnding()) return null;
     for (const gate of outputs) removeOutput(await facts.outputPath(gate, facts.at));
     return null;
   };

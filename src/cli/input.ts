@@ -24,11 +24,25 @@ export function readInput(source: string, what: string): Buffer {
 }
 
 function open(file: string, what: string): number {
+  let fd: number;
   try {
-    return fs.openSync(file, 'r');
+    // Without this, who opens a FIFO waits for its other end, and hears no signal meanwhile.
+    fd = fs.openSync(file, fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0));
   } catch (cause) {
     throw refused(file, what, cause);
   }
+  if (!isNamedPipe(fd, file)) return fd;
+  fs.closeSync(fd);
+  throw new RunlockError(
+    'input',
+    `${printable(file, 4096)}: expected a file, got a FIFO: pipe ${what} to stdin, and name it -`,
+    { path: file },
+  );
+}
+
+/** The shell's `<(…)` is a pipe too, but one whose other end is there. */
+function isNamedPipe(fd: number, file: string): boolean {
+  return fs.fstatSync(fd).isFIFO() && !/^\/(dev|proc\/[^/]+)\/fd\//.test(file);
 }
 
 function refused(source: string, what: string, cause: unknown): RunlockError {

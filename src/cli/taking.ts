@@ -48,15 +48,20 @@ export async function clearWaiting(args: Arguments, waiting: Waiting | null): Pr
   if (waiting !== null && !args.flag('quiet') && (await isTerminal(2))) showLine('');
 }
 
+/** Who asks whether it may begin. */
+export interface Asker {
+  readonly item: string | null;
+  /** It holds the lock itself, and not for the script that called. */
+  readonly isHolder: boolean;
+  /** Whether it has been told to end meanwhile: then nothing is removed for it. */
+  readonly isEnding: () => Promise<boolean>;
+}
+
 /**
  * What is asked under the lock before a run begins, gates and `--from`. What that takes is loaded only then: most
  * runs ask nothing, and take the lock in one step.
  */
-export async function readAsk(
-  args: Arguments,
-  target: Target,
-  who: { item: string | null; isHolder: boolean },
-): Promise<Ask | undefined> {
+export async function readAsk(args: Arguments, target: Target, who: Asker): Promise<Ask | undefined> {
   const configured = args.flag('no-default-gates') ? [] : target.settings.gates;
   if (configured.length === 0 && !args.flag('gate') && !args.flag('from')) return undefined;
   return (await import('./gates.ts')).makeAsk(args, target, who);

@@ -18,6 +18,8 @@ export interface Target {
   readonly lock: Lock;
   /** As people call it. */
   readonly name: string;
+  /** The state directory, absolute. */
+  readonly base: string;
   /** The lock's directory, absolute: what RUNLOCK_LOCK refers to. */
   readonly dir: string;
   readonly settings: LockSettings;
@@ -100,7 +102,15 @@ function makeTarget(place: Place, folder: string | null, name: string, settings:
     notice: (notice) => say(`runlock: ${noticeWords(notice)}`),
   });
   const lock = new Lock(store, systemWitness, systemClock);
-  return { lock, name, dir: store.where, settings, config: place.config, configPath: place.config.path };
+  return {
+    lock,
+    name,
+    base: place.base,
+    dir: store.where,
+    settings,
+    config: place.config,
+    configPath: place.config.path,
+  };
 }
 
 function noticeWords(notice: Notice): string {

@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import { systemCode } from '../errors.ts';
-import { isDead, readAllStats, readText } from './procfs.ts';
+import { isDead, listNumbers, readAllStats, readText } from './procfs.ts';
 import { nameOf } from './words.ts';
 
 export interface Opener {
@@ -45,7 +45,8 @@ async function openersOnLinux(dev: bigint, ino: bigint): Promise<Openers> {
     const { pid, ppid } = stat;
     // Threads of the kernel have no files, and what has ended has none any more.
     if (pid === 2 || ppid === 2 || isDead(stat)) continue;
-    const has = hasOpen(pid, dev, ino);
+    // Where the first thread has ended, the others have the descriptors still, and it has none.
+    const has = stat.state === 'Z' ? threadHasOpen(pid, dev, ino) : hasOpen(`/proc/${pid}`, dev, ino);
     if (has === true) found.push(pid);
     else if (has === null) unseen += 1;
   }
@@ -55,28 +56,34 @@ async function openersOnLinux(dev: bigint, ino: bigint): Promise<Openers> {
   return { processes, unseen: hidden === null ? null : unseen + hidden };
 }
 
+function threadHasOpen(pid: number, dev: bigint, ino: bigint): boolean | null {
+  const threads = listNumbers(`/proc/${pid}/task`);
+  const answers = threads.map((thread) => hasOpen(`/proc/${pid}/task/${thread}`, dev, ino));
+  return answers.includes(true) ? true : answers.includes(null) ? null : false;
+}
+
 /** Null: we may not look. A process that has ended meanwhile has nothing open. */
-function hasOpen(pid: number, dev: bigint, ino: bigint): boolean | null {
+function hasOpen(place: string, dev: bigint, ino: bigint): boolean | null {
   let descriptors: string[];
   try {
-    descriptors = fs.readdirSync(`/proc/${pid}/fd`);
+    descriptors = fs.readdirSync(`${place}/fd`);
   } catch (error) {
     return isGone(error) ? false : null;
   }
   for (const descriptor of descriptors) {
     try {
-      const open = fs.statSync(`/proc/${pid}/fd/${descriptor}`, { bigint: true });
+      const open = fs.statSync(`${place}/fd/${descriptor}`, { bigint: true });
       if (open.ino === ino && open.dev === dev) return true;
     } catch (error) {
       if (!isGone(error)) return null;
     }
   }
-  return isMapped(pid, dev, ino);
+  return isMapped(place, dev, ino);
 }
 
 /** A mapped file may have been closed, and is written to all the same. */
-function isMapped(pid: number, dev: bigint, ino: bigint): boolean {
-  return (readText(`/proc/${pid}/maps`) ?? '').includes(` ${deviceWords(dev)} ${ino} `);
+function isMapped(place: string, dev: bigint, ino: bigint): boolean {
+  return (readText(`${place}/maps`) ?? '').includes(` ${deviceWords(dev)} ${ino} `);
 }
 
 /** As /proc/<pid>/maps has it: `fd:01`, by the kernel's own split of the number. */

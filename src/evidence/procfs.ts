@@ -131,7 +131,7 @@ export function readLink(path: string): string | null {
   }
 }
 
-function listNumbers(directory: string): number[] {
+export function listNumbers(directory: string): number[] {
   try {
     return readdirSync(directory).map(Number).filter(Number.isInteger);
   } catch {

@@ -2,7 +2,7 @@ import { RunlockError } from '../errors.ts';
 import { printable } from '../printable.ts';
 import type { GateAnswer, SourceCount } from './gate.ts';
 import { askItem, countingMarks, type Marks } from './item.ts';
-import { askOutput, refuseOwnStreams } from './output.ts';
+import { askOutput, refuseOwnFiles, refuseOwnStreams } from './output.ts';
 import { type Gate, type LedgerGate, needsItem, type OutputGate, type QuotaGate } from './parse.ts';
 
 /** What a quota has counted. */
@@ -21,6 +21,8 @@ export interface Facts {
   readonly countQuota: (gate: QuotaGate, at: number) => Promise<QuotaFigures>;
   /** Reads the ledger once, and tells of any number of items whether it has them. */
   readonly readLedger: (gate: LedgerGate) => Promise<(item: string) => boolean>;
+  /** The state directory and the configuration: nobody's output. */
+  readonly own: readonly string[];
   /** The path of an output gate on the day of `at`. */
   readonly outputPath: (gate: OutputGate, at: number) => Promise<string>;
 }
@@ -86,7 +88,7 @@ export async function chooseItems(
   }
   const marked = countingMarks(await facts.marks());
   const closing = closingGate(answers);
-  const unmarked = candidates.filter((item) => !marked.has(item));
+  const unmarked = candidates.filter((item) => !marked.has(item.normalize('NFC')));
   const items = unmarked.filter((item) => !ledgers.some(({ has }) => has(item)));
   const counted = [
     `${candidates.length - unmarked.length} of ${candidates.length} in progress or in an unknown state`,
@@ -99,7 +101,7 @@ export async function chooseItems(
 export async function checkGates(
   gates: readonly Gate[],
   hasItem: boolean,
-  facts: Pick<Facts, 'at' | 'outputPath'>,
+  facts: Pick<Facts, 'at' | 'outputPath' | 'own'>,
 ): Promise<void> {
   for (const gate of gates) {
     if (needsItem(gate) && !hasItem)
@@ -107,7 +109,10 @@ export async function checkGates(
         'usage',
         `gate ${printable(gate.text, 120)}: expected an item to ask about, got none`,
       );
-    if (gate.type === 'output') refuseOwnStreams(gate, await facts.outputPath(gate, facts.at));
+    if (gate.type !== 'output') continue;
+    const file = await facts.outputPath(gate, facts.at);
+    refuseOwnStreams(gate, file);
+    refuseOwnFiles(gate, file, facts.own);
   }
 }
 

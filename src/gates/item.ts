@@ -22,7 +22,7 @@ export interface Marks {
 }
 
 /**
- * The marks that count, by item; of several of one item the last.
+ * The marks that count, by item in Unicode's composed form; of several of one item the last.
  *
  * @throws RunlockError `corrupt` while nobody knows what is marked
  */
@@ -30,12 +30,12 @@ export function countingMarks(marks: Marks): ReadonlyMap<string, MarkerItem> {
   const { sight, bounds, holder, now, ownRun } = marks;
   if ('problem' in sight) throw unreadableMarker(sight.problem, marks.where);
   const counting = sight.items.filter((entry) => entry.run !== ownRun && counts(entry, bounds, holder, now));
-  return new Map(counting.map((entry) => [entry.item, entry]));
+  return new Map(counting.map((entry) => [entry.item.normalize('NFC'), entry]));
 }
 
 /** Closed while the item is in progress, or in an unknown state. */
 export function askItem(gate: string, item: string, marks: Marks): GateAnswer {
-  const mark = countingMarks(marks).get(item);
+  const mark = countingMarks(marks).get(item.normalize('NFC'));
   if (mark === undefined) return { gate, open: true, code: 0, reason: null };
   return { gate, open: false, code: 6, reason: markWords(mark) };
 }

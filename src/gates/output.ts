@@ -1,4 +1,5 @@
 import fs from 'node:fs';
+import path from 'node:path';
 import { ioError, RunlockError, systemCode } from '../errors.ts';
 import { type Opener, openersOf } from '../evidence/openers.ts';
 import { printable } from '../printable.ts';
@@ -25,6 +26,32 @@ export function refuseOwnStreams(gate: OutputGate, file: string): void {
       `gate ${printable(gate.text)}: ${printable(file, 4096)} is runlock's own ${name}, so it can't be removed before the run: let the command write the file itself, or to another one`,
       { path: file },
     );
+  }
+}
+
+/**
+ * What runlock itself keeps is nobody's output.
+ *
+ * @param own the state directory and the configuration
+ * @throws RunlockError `usage`
+ */
+export function refuseOwnFiles(gate: OutputGate, file: string, own: readonly string[]): void {
+  const real = realPath(file);
+  const found = own.map(realPath).find((place) => real === place || real.startsWith(`${place}${path.sep}`));
+  if (found === undefined) return;
+  throw new RunlockError(
+    'usage',
+    `gate ${printable(gate.text)}: ${printable(file, 4096)} is runlock's own, and not the output of a job`,
+    { path: file },
+  );
+}
+
+/** The folder's own place; the file itself may be a link that is to be removed, or not be there. */
+function realPath(file: string): string {
+  try {
+    return path.join(fs.realpathSync(path.dirname(file)), path.basename(file));
+  } catch {
+    return file;
   }
 }
 
@@ -56,6 +83,15 @@ export async function askOutput(gate: OutputGate, file: string): Promise<GateAns
   const target = guarded(file, () => fs.statSync(file));
   // A link that leads nowhere: nobody can have it open.
   if (target === null) return open(null);
+  // Such a link says which release is the current one, and is no output.
+  if (target.isDirectory())
+    throw new RunlockError(
+      'corrupt',
+      `${printable(file, 4096)}: expected a file, got a link to a directory`,
+      {
+        path: file,
+      },
+    );
   if (process.platform === 'win32') return isRefused(file) ? closed(gate, file, []) : open(null);
   const openers = await look(file);
   if (openers === null) return open(null);

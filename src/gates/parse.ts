@@ -50,6 +50,11 @@ export function parseGate(text: string, base: string): Gate {
 }
 
 function readPath(text: string, given: string, base: string): DatedPath {
+  if (/[/\\]$/.test(given))
+    throw new RunlockError(
+      'usage',
+      `gate "${shown(text)}": expected the path of a file, got one of a directory`,
+    );
   const path = parseDatedPath(given, base);
   if (!isFault(path)) return path;
   const { expected, got } = path;

@@ -232,3 +232,26 @@ describe("a file that is runlock's own", () => {
     expect(asked.code).toBe(2);
   });
 });
+
+test("runlock's own files, a folder and a link to one are nobody's output, and stay", async () => {
+  const box = new Sandbox();
+  await box.runlock(['run', '--item', 'ep-1', '--', 'false']);
+  fs.mkdirSync(`${box.dir}/release-1`);
+  fs.symlinkSync('release-1', `${box.dir}/current`);
+  box.write('file', '');
+  const outputs = [
+    'runs/lock.guard',
+    'runs/current.json',
+    'runs/records/1.json',
+    'current',
+    'release-1',
+    'file/',
+  ];
+  for (const output of outputs) {
+    const { code } = await box.runlock(['run', '--gate', `output:${output}`, '--', 'touch', 'ran']);
+    expect([output, code]).toEqual([output, 125]);
+  }
+  expect(fs.existsSync(`${box.dir}/ran`)).toBe(false);
+  expect(fs.readdirSync(box.runs)).toEqual(expect.arrayContaining(['lock.guard', 'current.json']));
+  expect(fs.readdirSync(box.dir)).toEqual(expect.arrayContaining(['current', 'file', 'release-1']));
+});

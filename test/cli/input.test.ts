@@ -19,3 +19,13 @@ test('an input that never ends is refused, and nothing is begun', async () => {
   expect((await box.runlock(['status', '--name', 'other'])).code).toBe(0);
   expect((await box.exec('cat', ['ledger.json'])).stdout).toBe('{}');
 });
+
+test('a FIFO without its other end is refused, and not waited for', async () => {
+  const box = new Sandbox();
+  await box.exec('mkfifo', ['queue']);
+  const { code, stderr } = await box.runlock(['run', '--from', 'queue', '--', 'touch', 'ran']);
+  expect([code, stderr]).toEqual([
+    125,
+    'runlock: queue: expected a file, got a FIFO: pipe the candidates to stdin, and name it -\n',
+  ]);
+});

@@ -54,3 +54,8 @@ test('a marker that can not be read is not an empty one', () => {
   const sight = { problem: 'it is not JSON' };
   expect(() => askItem('item', 'ep', marks({ ageMs: 0 }, { sight }))).toThrow(/current\.json can't be read/);
 });
+
+test('an item is the same in any Unicode form', () => {
+  const composed = marks({ ageMs: 0, item: '\u00e9' });
+  expect(askItem('item', 'e\u0301', composed)).toMatchObject({ code: 6 });
+});

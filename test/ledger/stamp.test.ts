@@ -67,7 +67,10 @@ describe('what is no time that is known is left alone', () => {
     expect(refreshedTime(json, NOW)).toBeNull();
   });
 
-  it.each(['1.69e9', '1697270400000000', '7440123456789012345', '20261014'])('a number: %s', (json) => {
-    expect(refreshedTime(json, NOW)).toBeNull();
-  });
+  it.each(['1.69e9', '1697270400000000', '7440123456789012345', '20261014', '20261130120000', '99999999999'])(
+    'a number: %s',
+    (json) => {
+      expect(refreshedTime(json, NOW)).toBeNull();
+    },
+  );
 });

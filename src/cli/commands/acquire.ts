@@ -17,7 +17,7 @@ export async function main(args: Arguments): Promise<number> {
   if (item !== undefined && args.flag('from'))
     throw new RunlockError('usage', 'ITEM and --from contradict each other: give one of them');
   const draft = await withHolder(draftRecord(args, item, readHold(args, target.settings.holdMs)), args);
-  const ask = await readAsk(args, target, { item: draft.item, isHolder: false });
+  const ask = await readAsk(args, target, { item: draft.item, isHolder: false, isEnding: async () => false });
   const chosen = args.text('token');
   const token = chosen ?? (await newToken());
   const waiting = await readWaiting(args, target, new AbortController().signal);

@@ -56,7 +56,11 @@ async function start(args: Arguments, signals: Signals, report: Report): Promise
   const item = args.text('item');
   if (item !== undefined && args.flag('from'))
     throw new RunlockError('usage', '--item and --from contradict each other: give one of them');
-  const ask = await readAsk(args, target, { item: item ?? null, isHolder: true });
+  const ask = await readAsk(args, target, {
+    item: item ?? null,
+    isHolder: true,
+    isEnding: () => isEnding(signals),
+  });
   const draft = {
     ...(await withSupervisor(draftRecord(args, item, readHold(args, settings.holdMs)))),
     command: redactArgv(argv),
@@ -126,6 +130,12 @@ async function superviseRun(
     say: (line) => say(`runlock: ${line}`),
   });
   return [{ outcome, run, item: record.item, durationMs: Math.round(durationMs), gates }, exitCode];
+}
+
+/** Whether a signal asks to end. One that came during synchronous work reaches its handler two turns later. */
+async function isEnding(signals: Signals): Promise<boolean> {
+  for (let turn = 0; turn < 2; turn += 1) await systemClock.sleep(0);
+  return signals.first !== null;
 }
 
 /** A run whose supervisor was killed can't end its own overdue command: the next run does. */

@@ -25,6 +25,12 @@ export async function countHistory(history: HistoryEvidence, periods: readonly P
     const key = run ?? `line ${index}`;
     if (moment !== null && !successes.has(key)) successes.set(key, moment);
   }
+  // Killed between the record, which is the commit, and its line in the history.
+  for (const run of withoutEnd(events)) {
+    const end = await history.endOf(run);
+    const moment = end === null ? null : finishedAt(end);
+    if (moment !== null && !successes.has(run)) successes.set(run, moment);
+  }
   const counts = periods.map(() => 0);
   for (const moment of successes.values()) {
     addTo(counts, (index) => {
@@ -33,6 +39,11 @@ export async function countHistory(history: HistoryEvidence, periods: readonly P
     });
   }
   return { counts, files: [], untimed: 0 };
+}
+
+function withoutEnd(events: readonly HistoryEvent[]): number[] {
+  const ended = new Set(events.flatMap((event) => (event.event === 'ended' ? [event.run] : [])));
+  return events.flatMap((event) => (event.event === 'taken' && !ended.has(event.run) ? [event.run] : []));
 }
 
 /** By run number; what has none by a text of its own. */

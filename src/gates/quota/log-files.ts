@@ -5,11 +5,13 @@ import { createGunzip } from 'node:zlib';
 import { systemCode } from '../../errors.ts';
 import { badEvidence, type EvidenceFile, openEvidence, unreadable } from './evidence.ts';
 
-/* A log and what rotation has made of it: NAME, NAME.1, NAME.2.gz… */
+/* A log and what rotation has made of it: NAME, NAME.1, NAME.2.gz, NAME-20261130… */
 
 /** One generation of a log: its file, or the compressed copy, or both while one is being made of the other. */
 export type Generation = readonly EvidenceFile[];
 
+/** `.1`, `.2.gz`, and with logrotate's `dateext` `-20261130`, `-20261130-1764500000.gz`. */
+const ROTATED = /^(?:\.\d+|-\d{4}-?\d\d-?\d\d(?:-\d+)?)?(?:\.gz)?$/;
 const ATTEMPTS = 20;
 const CHUNK_BYTES = 2 ** 20;
 
@@ -51,10 +53,7 @@ async function neighbours(path: string): Promise<string[]> {
   const found = listed.filter((one) => {
     const composed = one.normalize('NFC');
     const base = name.normalize('NFC');
-    return (
-      composed === base ||
-      (composed.startsWith(base) && /^(?:\.\d+)?(?:\.gz)?$/.test(composed.slice(base.length)))
-    );
+    return composed === base || (composed.startsWith(base) && ROTATED.test(composed.slice(base.length)));
   });
   return found.sort();
 }

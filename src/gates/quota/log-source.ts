@@ -75,8 +75,9 @@ interface Line {
 type Take = (line: Line) => void;
 
 /**
- * While logrotate compresses NAME.1 both it and NAME.1.gz are there, the latter torn until it is done: a line that
- * stands in both counts once, one that stands in either counts.
+ * While logrotate compresses NAME.1 both it and NAME.1.gz are there: a line that stands in both counts once, one that
+ * stands in either counts. The latter is torn until it is done; nothing tells that from one that is damaged and held
+ * something else, so it is an error all the same.
  */
 async function readGeneration(source: LogSource, [plain, packed]: Generation, take: Take): Promise<void> {
   if (plain === undefined) return;
@@ -89,15 +90,11 @@ async function readGeneration(source: LogSource, [plain, packed]: Generation, ta
     left.set(line.text, (left.get(line.text) ?? 0) + 1);
     take(line);
   });
-  try {
-    await readFile(source, packed, (line) => {
-      const same = left.get(line.text) ?? 0;
-      if (same === 0) take(line);
-      else left.set(line.text, same - 1);
-    });
-  } catch (error) {
-    if (!(error instanceof RunlockError && error.code === 'corrupt')) throw error;
-  }
+  await readFile(source, packed, (line) => {
+    const same = left.get(line.text) ?? 0;
+    if (same === 0) take(line);
+    else left.set(line.text, same - 1);
+  });
 }
 
 async function readFile(source: LogSource, file: EvidenceFile, take: Take): Promise<void> {

@@ -132,11 +132,16 @@ test('what stands in a file and in its compressed copy counts once, what stands 
     countOf({ 'logs/app.log.1': plain, 'logs/app.log.1.gz': packed }, { sources: [forEver] });
   expect(await both(first + first + second, gzipSync(first + first + second))).toBe(3);
   expect(await both(second, gzipSync(first))).toBe(2);
-  expect(await both(first + second, gzipSync(first + second).subarray(0, 20))).toBe(2);
-  expect(await both(first, new Uint8Array())).toBe(1);
 });
 
-test('a torn gzip file alone is an error, whatever was found in it', async () => {
+test("logs that are rotated by date, as logrotate's dateext does, count too", async () => {
+  const files = { 'logs/app.log-20261015': ok(NOON), 'logs/app.log-20261014.gz': gzipSync(ok(NOON)) };
+  expect(await countOf(files, { sources: [forEver] })).toBe(2);
+});
+
+test('a torn gzip file is an error, whatever was found in it and beside it', async () => {
+  const beside = { 'logs/app.log': ok(NOON), 'logs/app.log.gz': gzipSync(ok(NOON)).subarray(0, 20) };
+  expect((await errorOf(ask(beside, NOON, { sources: [forEver] }))).code).toBe('corrupt');
   const whole = gzipSync(`${ok(NOON)}${fc.sample(fc.string({ minLength: 3000 }), { numRuns: 1, seed: 1 })}`);
   for (const bytes of [whole.subarray(0, -9), whole.subarray(0, 0), Buffer.from('no gzip')]) {
     const error = await errorOf(ask({ 'logs/2026-10-15.log.gz': bytes }, NOON, { sources: [byDay] }));
