@@ -45,6 +45,7 @@ const KNOWN: readonly (readonly [language: string, piece: string, how: string | 
   ['', 'no lock.json ─', 'a chart'],
   ['console', 'history --dir /srv/app/runs\n', 'the log of twenty minutes under cron'],
   ['console', '--name script', 'the log of twenty minutes under cron'],
+  ['console', 'sudo runlock doctor', "doctor's own tests find it in its answer"],
   ['', 'argv ──▶', 'a chart'],
 ];
 

@@ -1,8 +1,7 @@
-import fs from 'node:fs';
-import { ioError, RunlockError } from '../errors.ts';
+import { RunlockError } from '../errors.ts';
 import { parseItem } from '../names.ts';
 import { decodeText, splitLines } from '../text.ts';
-import { readStdin } from './streams.ts';
+import { readInput } from './input.ts';
 
 /**
  * Candidates, one a line, each once, in order; empty lines are none.
@@ -12,7 +11,7 @@ import { readStdin } from './streams.ts';
  */
 export function readCandidates(file: string): string[] {
   const where = file === '-' ? 'the candidates on stdin' : file;
-  const lines = splitLines(decodeText(file === '-' ? readStdin() : readFile(file), where));
+  const lines = splitLines(decodeText(readInput(file, 'the candidates'), where));
   const items = lines.flatMap((line, index) =>
     line.trim() === '' ? [] : [itemAt(line, `${where}, line ${index + 1}`)],
   );
@@ -24,16 +23,5 @@ function itemAt(line: string, where: string): string {
     return parseItem(line);
   } catch (cause) {
     throw new RunlockError('input', `${where}: ${cause instanceof Error ? cause.message : cause}`, { cause });
-  }
-}
-
-function readFile(file: string): Buffer {
-  try {
-    return fs.readFileSync(file);
-  } catch (cause) {
-    throw new RunlockError('input', ioError('read the candidates', file, cause).message, {
-      path: file,
-      cause,
-    });
   }
 }

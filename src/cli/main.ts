@@ -4,8 +4,9 @@ import { asciiJson, printable } from '../printable.ts';
 import { parseArguments } from './arguments.ts';
 import { EXIT, exitCodeOf } from './exit-codes.ts';
 import { answerJson, errorJson, NO_RUN } from './output.ts';
-import { COMMANDS, COMMON, FLAG_STYLE } from './spec.ts';
+import { COMMANDS } from './spec.ts';
 import { answer, say } from './streams.ts';
+import { splitVerb } from './verb.ts';
 
 declare const RUNLOCK_VERSION: string;
 
@@ -61,38 +62,12 @@ async function dispatch(argv: readonly string[]): Promise<number> {
   return (await spec.load()).main(args);
 }
 
-/**
- * The command may stand behind common options (`runlock --dir runs status`), or be spelt as a flag
- * (`runlock --acquire ITEM`).
- */
-function splitVerb(argv: readonly string[]): { verb: string | null; rest: string[] } {
-  for (let at = 0; at < argv.length; at += 1) {
-    const word = argv[at] ?? '';
-    const flag = FLAG_STYLE.find((name) => word === `--${name}` || word.startsWith(`--${name}=`));
-    if (flag !== undefined) {
-      const value = word.includes('=') ? [word.slice(word.indexOf('=') + 1)] : [];
-      return { verb: flag, rest: [...argv.slice(0, at), ...value, ...argv.slice(at + 1)] };
-    }
-    if (!word.startsWith('-')) return { verb: word, rest: [...argv.slice(0, at), ...argv.slice(at + 1)] };
-    const name = word.replace(/^--?/, '').replace(/=.*/s, '');
-    if (!Object.hasOwn(COMMON, name) && name !== 'version') throw unknownLeadingOption(word, name);
-    if (COMMON[name]?.value !== undefined && !word.includes('=')) at += 1;
-  }
-  return { verb: null, rest: [] };
-}
-
 function verbOrNull(argv: readonly string[]): string | null {
   try {
     return splitVerb(argv).verb;
   } catch {
     return null;
   }
-}
-
-function unknownLeadingOption(word: string, name: string): RunlockError {
-  const near = nearest(name, [...Object.keys(COMMON), ...FLAG_STYLE]);
-  const hint = near === null ? 'expected a command, see runlock --help' : `did you mean --${near}?`;
-  return new RunlockError('usage', `runlock has no option ${printable(word, 60)}: ${hint}`);
 }
 
 /** One clear line, never a stack trace. */

@@ -260,6 +260,26 @@ export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
     codes: ['0', '1', '2'],
     load: () => import('./commands/init.ts'),
   },
+  doctor: {
+    summary:
+      'what cron, systemd and tasks start by runlock: same lock? which runlock and node? is the disk fit?',
+    operands: '',
+    maxOperands: 0,
+    options: {
+      root: {
+        value: 'ROOT',
+        describe: 'look at another system, whose / is at ROOT: a container, a mounted disk',
+      },
+    },
+    examples: [
+      ['sudo runlock doctor', 'every crontab and unit'],
+      ['runlock doctor --dir /srv/app/runs --json', 'that directory as well, for a program'],
+    ],
+    codes: ['0', '1', '2'],
+    codesNote:
+      '1 is a problem that was found, as well as what could not be looked at: `--json` tells them apart.',
+    load: () => import('./commands/doctor.ts'),
+  },
 };
 
 /** The flag-style spelling of other run locks' commands: `runlock --acquire ITEM --job F`. */

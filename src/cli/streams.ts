@@ -41,29 +41,6 @@ function writeWhole(fd: number, text: string): void {
   }
 }
 
-/** Reads all of stdin as bytes. */
-export function readStdin(): Buffer {
-  const chunks: Buffer[] = [];
-  for (;;) {
-    const chunk = Buffer.alloc(65_536);
-    let count: number;
-    try {
-      count = fs.readSync(0, chunk, 0, chunk.length, null);
-    } catch (cause) {
-      const code = systemCode(cause);
-      if (code === 'EOF') break;
-      if (code === 'EAGAIN') {
-        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
-        continue;
-      }
-      throw new RunlockError('io', `could not read stdin: ${code ?? cause}`, { cause });
-    }
-    if (count === 0) break;
-    chunks.push(chunk.subarray(0, count));
-  }
-  return Buffer.concat(chunks);
-}
-
 /** Whether a descriptor is a terminal; asks the cheap question first. */
 export async function isTerminal(fd: number): Promise<boolean> {
   try {

@@ -3,10 +3,11 @@ import os from 'node:os';
 import path from 'node:path';
 import { systemClock } from '../clock.ts';
 import { type Config, findConfig, type LockSettings, loadConfig } from '../config/config.ts';
+import { type Place, refuseAccident, resolvePlace } from '../config/place.ts';
 import { ioError, RunlockError } from '../errors.ts';
 import { systemWitness } from '../evidence/witness.ts';
 import { Lock } from '../lock.ts';
-import { type LockName, nameOfFolder, parseLockName } from '../names.ts';
+import { nameOfFolder, parseLockName } from '../names.ts';
 import { printable } from '../printable.ts';
 import { FileStore, listLockFolders, type Notice } from '../stores/file/file-store.ts';
 import type { Arguments } from './arguments.ts';
@@ -24,15 +25,6 @@ export interface Target {
   readonly configPath: string | null;
 }
 
-/** Where locks are, and which one is meant. */
-interface Place {
-  readonly base: string;
-  readonly name: LockName;
-  readonly config: Config;
-  /** Nobody named the directory: it is ./runs because nothing else was said. */
-  readonly assumed: boolean;
-}
-
 /**
  * Which lock a command is about: flags, then the environment, then the configuration, then ./runs.
  *
@@ -45,7 +37,7 @@ export function findTarget(args: Arguments): Target {
 /** The same for a command that makes the directory if there is none. */
 export function findTargetToTake(args: Arguments): Target {
   const place = findPlace(args);
-  if (place.assumed && !fs.existsSync(place.base)) refuseAccident(path.dirname(place.base));
+  if (place.by === 'nothing' && !fs.existsSync(place.base)) refuseAccident(place.base, homes());
   return targetOf(place);
 }
 
@@ -81,7 +73,7 @@ export function targetAt(dir: string): Target {
   const base = folder === null ? dir : path.dirname(path.dirname(dir));
   const name = parseLockName((folder === null ? null : nameOfFolder(folder)) ?? 'default');
   const config = loadConfig(findConfig(base));
-  return makeTarget({ base, name, config, assumed: false }, folder, name.text, config.settingsFor(name));
+  return makeTarget({ base, name, config, by: 'flag' }, folder, name.text, config.settingsFor(name));
 }
 
 /** Whether a flag of the command line names the lock. */
@@ -89,22 +81,10 @@ export function namesLock(args: Arguments): boolean {
   return ['dir', 'name', 'config'].some((option) => args.flag(option));
 }
 
-function findPlace(args: Arguments): Place {
-  const dir = args.text('dir') ?? fromEnvironment('RUNLOCK_DIR');
-  const configFile = args.text('config') ?? fromEnvironment('RUNLOCK_CONFIG');
-  const name = parseLockName(args.text('name') ?? fromEnvironment('RUNLOCK_NAME') ?? 'default');
-  const namedBase = dir === undefined ? null : absolute(dir);
-  const config = loadConfig(
-    configFile === undefined ? findConfig(namedBase ?? absolute('.')) : absolute(configFile),
-  );
-  if (config.store !== null || fromEnvironment('RUNLOCK_STORE') !== undefined) {
-    throw new RunlockError(
-      'usage',
-      'store: this version keeps its locks in a directory only; unset "store" and RUNLOCK_STORE',
-    );
-  }
-  const base = namedBase ?? config.dir ?? absolute('runs');
-  return { base, name, config, assumed: namedBase === null && config.dir === null };
+/** Where the lock of a command line is, without a look at it. */
+export function findPlace(args: Arguments): Place {
+  const named = { dir: args.text('dir'), name: args.text('name'), config: args.text('config') };
+  return resolvePlace(named, { resolve: absolute, variable: fromEnvironment });
 }
 
 function targetOf(place: Place): Target {
@@ -134,35 +114,12 @@ function noticeWords(notice: Notice): string {
   }
 }
 
-/** Schedulers start things in a home directory, in / or in System32: a state directory there is an accident. */
-function refuseAccident(parent: string): void {
-  const real = realPath(parent);
-  const windows = process.env.SystemRoot;
-  const places = [...homes(), path.parse(real).root, ...(windows === undefined ? [] : [windows])].map(
-    realPath,
-  );
-  const inWindows = windows !== undefined && real.toLowerCase().startsWith(realPath(windows).toLowerCase());
-  if (!places.includes(real) && !inWindows) return;
-  throw new RunlockError(
-    'usage',
-    `no state directory is named, and ./runs is not made in ${parent}: name one (--dir or RUNLOCK_DIR), or put a runlock.json with "dir" there`,
-  );
-}
-
 /** None for a user whom the system doesn't know, or whose HOME is empty or relative. */
 function homes(): string[] {
   try {
     return [os.homedir()].filter((home) => path.isAbsolute(home));
   } catch {
     return [];
-  }
-}
-
-function realPath(file: string): string {
-  try {
-    return fs.realpathSync(file);
-  } catch {
-    return file;
   }
 }
 

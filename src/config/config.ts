@@ -92,9 +92,10 @@ const TOP_KEYS = {
 /**
  * The nearest `runlock.json` in `start` or above it; `start` need not exist. Anything of that name counts, a
  * dangling link too: passing over it could choose another directory, where the lock is free.
+ * @param top a directory above `start` that the search does not leave
  * @throws RunlockError 'io' if a directory on the way can't be searched
  */
-export function findConfig(start: string): string | null {
+export function findConfig(start: string, top?: string): string | null {
   for (let dir = resolve(start); ; dir = dirname(dir)) {
     const path = join(dir, FILE_NAME);
     try {
@@ -102,7 +103,7 @@ export function findConfig(start: string): string | null {
     } catch (error) {
       if (systemCode(error) !== 'ENOTDIR') throw ioError('look for', path, error);
     }
-    if (dir === dirname(dir)) return null;
+    if (dir === dirname(dir) || dir === top) return null;
   }
 }
 

@@ -20,10 +20,10 @@ export const GUARDS: readonly Guard[] = [
     seenBy: { row: 'orders', promise: STALE },
   },
   {
-    what: 'the guard is still the file that was locked',
-    file: 'stores/file/guard.ts',
-    from: 'return isSameFile(this.#fd, this.#file);',
-    to: 'return true;',
+    what: 'lock.json is still the file that was locked',
+    file: 'stores/file/replaced-file.ts',
+    from: ' || !isSameFile(open.fd, file)',
+    to: '',
     seenBy: { row: 'orders', promise: GUARD_REMOVED },
   },
   {

@@ -1,10 +1,9 @@
-import fs from 'node:fs';
-import { ioError, RunlockError } from '../../errors.ts';
+import { RunlockError } from '../../errors.ts';
 import { decodeText, parseJson } from '../../text.ts';
 import type { Arguments } from '../arguments.ts';
 import { reportEnded } from '../ended.ts';
 import { findSubject, type Subject } from '../identity.ts';
-import { readStdin } from '../streams.ts';
+import { readInput } from '../input.ts';
 
 export async function main(args: Arguments): Promise<number> {
   const subject = await findSubject(args);
@@ -23,7 +22,7 @@ export async function main(args: Arguments): Promise<number> {
 async function readResult(source: string | undefined, subject: Subject): Promise<string | null> {
   if (source === undefined) return null;
   const where = source === '-' ? 'the result on stdin' : source;
-  const bytes = source === '-' ? readStdin() : readFile(source);
+  const bytes = readInput(source, 'the result');
   try {
     const text = decodeText(bytes, where);
     parseJson(text, where);
@@ -46,13 +45,4 @@ async function readResult(source: string | undefined, subject: Subject): Promise
 async function keep(bytes: Buffer, { target, claim, run }: Subject): Promise<string | null> {
   const mine = await target.lock.ownRun(claim, run);
   return mine === null ? null : target.lock.store.keepRejected(mine, bytes);
-}
-
-function readFile(file: string): Buffer {
-  try {
-    return fs.readFileSync(file);
-  } catch (cause) {
-    const error = ioError('read the result', file, cause);
-    throw new RunlockError('input', error.message, { path: file, cause });
-  }
 }

@@ -1,6 +1,5 @@
-import fs from 'node:fs';
 import { systemClock } from '../../clock.ts';
-import { ioError, RunlockError } from '../../errors.ts';
+import { RunlockError } from '../../errors.ts';
 import { type AddOutcome, addToLedger, hasKey, listKeys } from '../../ledger/ledger.ts';
 import { placeWords } from '../../ledger/place.ts';
 import { type LedgerReference, resolveLedger } from '../../ledger/reference.ts';
@@ -9,8 +8,9 @@ import { printable } from '../../printable.ts';
 import { decodeText, parseJson } from '../../text.ts';
 import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
+import { readInput } from '../input.ts';
 import { answerJson } from '../output.ts';
-import { answer, readStdin, say } from '../streams.ts';
+import { answer, say } from '../streams.ts';
 import { findSettings } from '../target.ts';
 
 /** Each verb of `ledger`, with what it takes. */
@@ -99,17 +99,9 @@ function requireKey(operand: string | undefined, verb: string): string {
  */
 function readEntry(source: string): string {
   const name = source === '-' ? 'the entry on stdin' : source;
-  const text = decodeText(source === '-' ? readStdin() : readFile(source), name);
+  const text = decodeText(readInput(source, 'the entry'), name);
   parseJson(text, name);
   return text;
-}
-
-function readFile(file: string): Buffer {
-  try {
-    return fs.readFileSync(file);
-  } catch (cause) {
-    throw new RunlockError('input', ioError('read the entry', file, cause).message, { path: file, cause });
-  }
 }
 
 function whereJson({ file, place }: LedgerReference) {

@@ -108,7 +108,7 @@ function makeBase(base: string): boolean {
 /** @throws RunlockError `noKernelLock` on a mount that other machines may write to */
 export function refuseSharedMount(base: string): void {
   const kind = sharedKind(base);
-  if (kind === undefined) return;
+  if (kind === null) return;
   throw new RunlockError(
     'noKernelLock',
     `the state directory ${base} is on a ${kind} mount, where a lock can't be seen from another machine: use a local disk, ` +
@@ -117,10 +117,14 @@ export function refuseSharedMount(base: string): void {
   );
 }
 
-function sharedKind(base: string): string | undefined {
-  if (process.platform === 'linux') return SHARED_MOUNTS.get(fs.statfsSync(base).type >>> 0);
-  if (process.platform === 'win32') return isUnc(base) || isUnc(realDrive(base)) ? 'network' : undefined;
-  return undefined;
+/** The kind of a mount that other machines may write to, by statfs(2)'s type; null for a local one. */
+export function sharedMount(type: number): string | null {
+  return process.platform === 'linux' ? (SHARED_MOUNTS.get(type >>> 0) ?? null) : null;
+}
+
+function sharedKind(base: string): string | null {
+  if (process.platform === 'win32') return isUnc(base) || isUnc(realDrive(base)) ? 'network' : null;
+  return sharedMount(fs.statfsSync(base).type);
 }
 
 /** `\\server\share`, also as `\\?\UNC\server`, but not `\\?\C:` or a device. */

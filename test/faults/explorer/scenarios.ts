@@ -94,7 +94,7 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     ...PLAIN,
     promise: 'a late heartbeat that was answered with success keeps the lock',
-    actors: [{ has: ['acquire'], does: ['hb', 'finish'] }, does('acquire')],
+    actors: [{ has: ['acquire'], does: ['hb', 'hb'] }, does('acquire')],
     late: true,
     preemptions: 2,
   },

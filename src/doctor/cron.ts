@@ -1,0 +1,131 @@
+import { execFile } from 'node:child_process';
+import path from 'node:path';
+import { parseCrontab } from './crontab.ts';
+import type { Entry } from './entries.ts';
+import type { Findings } from './finding.ts';
+import type { Root } from './root.ts';
+import { type FindUser, startedByText } from './started.ts';
+import { parseEnvironmentFile } from './unit-file.ts';
+import type { User } from './users.ts';
+
+/** Where the crontabs of users are, one file a user: Debian, SUSE, Red Hat, Alpine. */
+const SPOOLS = ['/var/spool/cron/crontabs', '/var/spool/cron/tabs', '/var/spool/cron', '/etc/crontabs'];
+const CRON_PATH = '/usr/bin:/bin';
+
+/** What one needs to know to read entries. */
+export interface Sight {
+  readonly root: Root;
+  readonly users: ReadonlyMap<string, User>;
+  readonly findings: Findings;
+  /** Who runs `doctor`; null where it looks at another system. */
+  readonly self: User | null;
+}
+
+/** Every job of every crontab that can be read. */
+export async function cronEntries(sight: Sight): Promise<Entry[]> {
+  const entries: Entry[] = [];
+  const { root, findings } = sight;
+  const read = (file: string, user: string | null) => {
+    const reading = root.read(file);
+    if ('refused' in reading)
+      findings.add('unseen', 'unreadable', { file, line: null }, `could not be read: ${reading.refused}`);
+    if ('text' in reading) entries.push(...entriesOf(sight, file, reading.text, user));
+  };
+  read('/etc/crontab', null);
+  const debian = root.stat('/etc/debian_version') !== null;
+  for (const name of namesIn(sight, '/etc/cron.d')) {
+    const file = `/etc/cron.d/${name}`;
+    if (!debian || /^[\w-]+$/.test(name)) read(file, null);
+    else if (/\brunlock\b/.test(root.textOf(file) ?? '')) {
+      findings.add(
+        'note',
+        'ignoredFile',
+        { file, line: null },
+        "Debian's cron passes over a file with such a name: its entries never start",
+        'give it a name of letters, digits, - and _ alone',
+      );
+    }
+  }
+  const seen = new Set<string>();
+  let refused = false;
+  for (const spool of SPOOLS) {
+    const listed = root.list(spool);
+    refused ||= 'refused' in listed;
+    for (const name of 'names' in listed ? listed.names : []) {
+      const file = path.posix.join(spool, name);
+      if (seen.has(root.real(file)) || root.stat(file)?.isFile() !== true) continue;
+      seen.add(root.real(file));
+      read(file, name);
+    }
+  }
+  const { self } = sight;
+  if (refused || (self !== null && self.uid !== 0)) {
+    findings.add(
+      'unseen',
+      'otherUsers',
+      null,
+      "other users' crontabs and units can't be read",
+      'run doctor as root too',
+    );
+  }
+  if (refused && self !== null) entries.push(...(await ownEntries(sight, self)));
+  return entries;
+}
+
+/** An ordinary user may not look into the spool: `crontab -l` shows his own. */
+async function ownEntries(sight: Sight, self: User): Promise<Entry[]> {
+  const text = await new Promise<string | null>((resolve) => {
+    execFile('/usr/bin/crontab', ['-l'], { timeout: 5000, maxBuffer: 256 * 1024 }, (error, stdout) =>
+      // Without a crontab it fails as well.
+      resolve(error === null ? stdout : null),
+    );
+  });
+  return text === null ? [] : entriesOf(sight, `crontab of ${self.name}`, text, self.name);
+}
+
+function entriesOf(sight: Sight, file: string, text: string, owner: string | null): Entry[] {
+  const { root, users, findings } = sight;
+  const findUser: FindUser = (name) => users.get(name) ?? null;
+  // Debian's cron reads it for every job; what the crontab says goes before.
+  const everywhere = parseEnvironmentFile(root.textOf('/etc/environment') ?? '');
+  const { jobs, cutLine } = parseCrontab(text, { userField: owner === null });
+  return jobs.map((job) => {
+    const where = { file, line: job.line };
+    const name = owner ?? job.user ?? '';
+    const user = findUser(name);
+    const home = job.variables.get('HOME') ?? user?.home;
+    const env = new Map([
+      ...everywhere,
+      ...[['PATH', CRON_PATH] as const, ['LOGNAME', name] as const],
+      ...(home === undefined ? [] : [['HOME', home] as const]),
+      ...job.variables,
+    ]);
+    const started = startedByText(job.command, { user, cwd: home ?? null, env }, findUser);
+    if (/\brunlock\b/.test(job.command)) {
+      if (user === null)
+        findings.add(
+          'problem',
+          'noUser',
+          where,
+          `there is no user "${name}" in /etc/passwd`,
+          'mend the user field',
+        );
+      if (cutLine === job.line)
+        findings.add(
+          'problem',
+          'cutLine',
+          where,
+          'no line end follows: cron passes over the line',
+          'end the line',
+        );
+    }
+    return { kind: 'cron', steps: [{ where, started }] };
+  });
+}
+
+export function namesIn({ root, findings }: Sight, dir: string): readonly string[] {
+  const listed = root.list(dir);
+  if ('refused' in listed)
+    findings.add('unseen', 'unreadable', { file: dir, line: null }, `could not be read: ${listed.refused}`);
+  return 'names' in listed ? listed.names : [];
+}

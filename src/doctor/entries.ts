@@ -1,0 +1,23 @@
+import type { Where } from './finding.ts';
+import type { Started } from './started.ts';
+
+/** Something that a scheduler or a service manager starts by itself: a line of a crontab, a unit, a task. */
+export interface Entry {
+  readonly kind: 'cron' | 'systemd' | 'task';
+  /** Its /tmp and /var/tmp are its own: what is there is seen by nobody else. */
+  readonly privateTmp?: true;
+  /** What it starts, one after the other: a unit has several lines. */
+  readonly steps: readonly { readonly where: Where; readonly started: readonly Started[] }[];
+}
+
+/** What a crontab, a unit or a task is called where its lines are spoken of. */
+export function kindWords(kind: Entry['kind']): string {
+  switch (kind) {
+    case 'cron':
+      return 'cron';
+    case 'systemd':
+      return 'systemd';
+    case 'task':
+      return 'Task Scheduler';
+  }
+}

@@ -1,0 +1,232 @@
+import path from 'node:path';
+import { namesIn, type Sight } from './cron.ts';
+import type { Entry } from './entries.ts';
+import type { Where } from './finding.ts';
+import { type Surroundings, startedByWords, type Word } from './started.ts';
+import { lastOf, listOf, parseEnvironmentFile, parseUnit, type Setting, splitWords } from './unit-file.ts';
+import type { User } from './users.ts';
+
+/** What goes before, first. */
+const SYSTEM_DIRS = [
+  '/etc/systemd/system',
+  '/run/systemd/system',
+  '/usr/local/lib/systemd/system',
+  '/usr/lib/systemd/system',
+  '/lib/systemd/system',
+];
+const USER_DIRS = [
+  '/etc/systemd/user',
+  '/run/systemd/user',
+  '/usr/local/lib/systemd/user',
+  '/usr/lib/systemd/user',
+];
+
+const EXEC_KEYS = [
+  'ExecCondition',
+  'ExecStartPre',
+  'ExecStart',
+  'ExecStartPost',
+  'ExecReload',
+  'ExecStop',
+  'ExecStopPost',
+];
+const SYSTEMD_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** Every service that the system's manager, or the one of a user, can start. */
+export function unitEntries(sight: Sight): Entry[] {
+  const { root, users, self } = sight;
+  const entries = servicesIn(sight, SYSTEM_DIRS).flatMap((unit) => entryOf(sight, unit, null));
+  const own = (user: User) => servicesIn(sight, [`${user.home}/.config/systemd/user`], USER_DIRS);
+  // Root looks into every home; in others' an ordinary user sees nothing.
+  const owners = self === null || self.uid === 0 ? [...users.values()] : [self];
+  const seen = new Set<string>();
+  for (const user of owners) {
+    const dir = root.real(`${user.home}/.config/systemd/user`);
+    if (seen.has(dir) || root.stat(dir)?.isDirectory() !== true) continue;
+    seen.add(dir);
+    entries.push(...own(user).flatMap((unit) => entryOf(sight, unit, user)));
+  }
+  return entries;
+}
+
+interface Unit {
+  readonly name: string;
+  readonly settings: readonly Setting[];
+}
+
+/** @param own looked through for units; `further` only for drop-ins and for what a drop-in of `own` belongs to */
+function servicesIn(sight: Sight, own: readonly string[], further: readonly string[] = []): Unit[] {
+  const dirs = [...own, ...further];
+  const names = new Set<string>();
+  const real = new Set<string>();
+  for (const dir of own) {
+    // /lib is a link to /usr/lib on most.
+    if (real.has(sight.root.real(dir))) continue;
+    real.add(sight.root.real(dir));
+    for (const name of namesIn(sight, dir)) {
+      const unit = /^(.+\.service)(?:\.d)?$/.exec(name)?.[1];
+      if (unit !== undefined) names.add(unit);
+    }
+  }
+  return [...names].sort().flatMap((name) => {
+    const settings = readUnit(sight, name, dirs);
+    return settings === null ? [] : [{ name, settings }];
+  });
+}
+
+/** The unit's file from the first directory that has one, then all drop-ins by their names. */
+function readUnit(sight: Sight, name: string, dirs: readonly string[]): Setting[] | null {
+  // In an image /dev is empty.
+  const isMasked = (path: string) => sight.root.real(path) === '/dev/null';
+  const file = dirs
+    .map((dir) => `${dir}/${name}`)
+    .find((path) => isMasked(path) || sight.root.stat(path) !== null);
+  if (file === undefined || isMasked(file)) return null;
+  const dropIns = new Map<string, string>();
+  const template = name.replace(/@[^.]*\./, '@.');
+  for (const dir of [...dirs].reverse()) {
+    for (const folder of new Set(['service.d', `${template}.d`, `${name}.d`])) {
+      const listed = sight.root.list(`${dir}/${folder}`);
+      for (const one of 'names' in listed ? listed.names : []) {
+        if (one.endsWith('.conf')) dropIns.set(one, `${dir}/${folder}/${one}`);
+      }
+    }
+  }
+  const byName = [...dropIns].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, path]) => path);
+  const files = [file, ...byName.filter((path) => !isMasked(path))];
+  return files.flatMap((path) => {
+    const reading = sight.root.read(path);
+    if ('refused' in reading)
+      sight.findings.add(
+        'unseen',
+        'unreadable',
+        { file: path, line: null },
+        `could not be read: ${reading.refused}`,
+      );
+    return 'text' in reading ? parseUnit(reading.text, path) : [];
+  });
+}
+
+/** @param owner whose manager it is; null: the system's */
+function entryOf(sight: Sight, unit: Unit, owner: User | null): Entry[] {
+  const { root, users } = sight;
+  const lines = EXEC_KEYS.flatMap((key) => listOf(unit.settings, key));
+  if (lines.length === 0) return [];
+  const named = lastOf(unit.settings, 'User')?.value;
+  // Specifiers mean the manager's user, whatever User= says.
+  const manager = owner ?? users.get('root') ?? null;
+  const expand = (text: string) => specifiers(text, unit.name, manager);
+  const user = owner ?? (named === undefined ? manager : findUser(users, expand(named).text));
+  const env = new Map([['PATH', SYSTEMD_PATH]]);
+  if (user !== null && (owner !== null || named !== undefined))
+    env.set('HOME', user.home).set('LOGNAME', user.name);
+  for (const { value } of listOf(unit.settings, 'Environment')) {
+    for (const word of splitWords(expand(value).text)) {
+      const [, name, text] = /^(\w+)=(.*)$/s.exec(word) ?? [];
+      if (name !== undefined && text !== undefined) env.set(name, text);
+    }
+  }
+  for (const { value, where } of listOf(unit.settings, 'EnvironmentFile')) {
+    const file = expand(value.replace(/^-/, '')).text;
+    const reading = root.read(file);
+    if ('text' in reading) for (const [name, text] of parseEnvironmentFile(reading.text)) env.set(name, text);
+    else if ('refused' in reading)
+      sight.findings.add('unseen', 'unreadable', where, `${file} could not be read: ${reading.refused}`);
+  }
+  const cwd = directoryOf(unit.settings, expand, user, owner);
+  const steps = lines.flatMap((line) =>
+    stepsOf(line, { user, cwd, env, searched: SYSTEMD_PATH }, sight, expand),
+  );
+  const isOn = (key: string) =>
+    /^(1|yes|y|true|t|on|disconnected)$/i.test(lastOf(unit.settings, key)?.value ?? '');
+  return [
+    { kind: 'systemd', steps, ...(isOn('PrivateTmp') || isOn('DynamicUser') ? { privateTmp: true } : {}) },
+  ];
+}
+
+function directoryOf(
+  settings: readonly Setting[],
+  expand: (text: string) => Word,
+  user: User | null,
+  owner: User | null,
+): string | null {
+  const setting = lastOf(settings, 'WorkingDirectory');
+  if (setting === undefined) return owner?.home ?? '/';
+  const { text, certain } = expand(setting.value.replace(/^-/, ''));
+  if (text === '~') return user?.home ?? null;
+  return certain && path.isAbsolute(text) ? path.resolve(text) : null;
+}
+
+/** The commands of one line: several may stand on it, with ` ; ` between. */
+function stepsOf(line: Setting, around: Surroundings, sight: Sight, expand: (text: string) => Word) {
+  const steps: { where: Where; started: ReturnType<typeof startedByWords> }[] = [];
+  let words: string[] = [];
+  const end = () => {
+    const [first = '', ...rest] = words;
+    words = [];
+    const [, prefix = '', program = ''] = /^([@:+!|-]*)(.*)$/s.exec(first) ?? [];
+    if (program === '') return;
+    const variables = (word: string) =>
+      prefix.includes(':') ? [expand(word)] : withVariables(expand(word), around.env);
+    const argv = [expand(program), ...(prefix.includes('@') ? rest.slice(1) : rest).flatMap(variables)];
+    const user = prefix.includes('+') ? (sight.users.get('root') ?? null) : around.user;
+    const started = startedByWords(argv, { ...around, user }, (name) => findUser(sight.users, name));
+    steps.push({ where: line.where, started });
+  };
+  for (const word of splitWords(line.value)) {
+    if (word === ';') end();
+    else words.push(word);
+  }
+  end();
+  return steps;
+}
+
+/** `${X}` within a word, `$X` as a word of its own, which is split. */
+function withVariables({ text, certain }: Word, env: ReadonlyMap<string, string>): Word[] {
+  const whole = /^\$([A-Za-z_]\w*)$/.exec(text)?.[1];
+  const value = whole === undefined ? undefined : env.get(whole);
+  if (value !== undefined)
+    return value
+      .split(/\s+/)
+      .filter((word) => word !== '')
+      .map((word) => ({ text: word, certain: true }));
+  let known = certain && whole === undefined;
+  const filled = text.replace(/\$\$|\$\{([A-Za-z_]\w*)\}/g, (raw, name: string | undefined) => {
+    if (name === undefined) return '$';
+    const found = env.get(name);
+    if (found === undefined) known = false;
+    return found ?? raw;
+  });
+  return [{ text: filled, certain: known }];
+}
+
+/** Specifiers that can be told from here; another one makes the word uncertain. */
+function specifiers(text: string, unit: string, user: User | null): Word {
+  let certain = true;
+  const [, prefix = '', instance = ''] = /^([^@]*)@?(.*)\.service$/s.exec(unit) ?? [];
+  // A template's own file has no instance.
+  const ofInstance = unit.includes('@.') ? undefined : instance;
+  const values = new Map([
+    ['%', '%'],
+    ['n', unit],
+    ['N', unit.replace(/\.service$/, '')],
+    ['p', prefix],
+    ['i', ofInstance],
+    ['I', ofInstance],
+    ['h', user?.home],
+    ['u', user?.name],
+    ['U', user === null ? undefined : String(user.uid)],
+    ['t', user?.uid === 0 ? '/run' : undefined],
+    ['S', user?.uid === 0 ? '/var/lib' : undefined],
+  ]);
+  const filled = text.replace(/%(.)/gs, (raw, letter: string) => {
+    const value = values.get(letter);
+    if (value === undefined) certain = false;
+    return value ?? raw;
+  });
+  return { text: filled, certain };
+}
+
+function findUser(users: ReadonlyMap<string, User>, name: string): User | null {
+  return users.get(name) ?? [...users.values()].find(({ uid }) => String(uid) === name) ?? null;
+}
