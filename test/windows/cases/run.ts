@@ -123,7 +123,7 @@ export const runCases: Readonly<Record<string, Case>> = {
 
   async 'a time limit ends the command and what it started'(box) {
     const batch = box.write('work.cmd', `@"${process.execPath}" "${box.worker}" orphan\r\n`);
-    const run = box.start(['run', '--timeout', '10s', '--', batch]);
+    const run = box.start(['run', '--timeout', '20s', '--', batch]);
     const worker = await run.worker();
     const { code, stderr } = await run.ended;
     assert.equal(code, 124, stderr);
