@@ -67,9 +67,10 @@ async function churn(dir, forSeconds) {
     }
     if (short.exitCode === null && short.signalCode === null) await once(short, 'exit');
     cycles += 1;
-    const due = (samples.length + 1) * ((forSeconds * 1000) / SAMPLES);
-    if (performance.now() - (until - forSeconds * 1000) < due) continue;
-    const sample = { minute: due / 60_000, ...look(long.pid ?? 0, dir), cycles, kills };
+    const passed = forSeconds * 1000 - (until - performance.now());
+    const due = Math.min(SAMPLES, Math.floor((passed / (forSeconds * 1000)) * SAMPLES));
+    if (due <= samples.length) continue;
+    const sample = { minute: Number((passed / 60_000).toFixed(1)), ...look(long.pid ?? 0, dir), cycles, kills };
     samples.push(sample);
     process.stdout.write(`${JSON.stringify(sample)}\n`);
   }
