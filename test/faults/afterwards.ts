@@ -34,10 +34,21 @@ export async function nextGoesOn(dir: string, looking: Looking = HERE_AND_NOW): 
   }
 }
 
-async function takesAndFinishes(dir: string, { witness, now }: Looking): Promise<string[]> {
+/** What `status` would answer. */
+export async function isHeld(dir: string): Promise<boolean> {
+  const { verdict } = await lockAt(dir, HERE_AND_NOW).lock.look();
+  return verdict.state === 'held';
+}
+
+function lockAt(dir: string, { witness, now }: Looking): { lock: Lock; store: FileStore } {
   const clock = { ...systemClock, now };
   const store = new FileStore({ base: dir, folder: null, clock, singleMachine: true, notice: () => {} });
-  const lock = new Lock(store, witness, clock);
+  return { lock: new Lock(store, witness, clock), store };
+}
+
+async function takesAndFinishes(dir: string, looking: Looking): Promise<string[]> {
+  const { now } = looking;
+  const { lock, store } = lockAt(dir, looking);
   await lock.look();
   const { torn } = await store.events();
   const wrong = torn.length > 0 ? [`${torn.length} torn lines in the history`] : [];

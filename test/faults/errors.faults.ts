@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { nextGoesOn } from './afterwards.ts';
+import { isHeld, nextGoesOn } from './afterwards.ts';
 import { atEveryCall, type Met } from './every-call.ts';
 import { LOOKS, SCENARIOS, type Scenario } from './scenarios.ts';
 
@@ -49,10 +49,10 @@ function said({ result }: Met, kind: string, codes: readonly number[]): string[]
 async function notDoneIsNotDone({ box, result }: Met, scenario: Scenario): Promise<string[]> {
   if (result.code === 0 || scenario.inside !== undefined) return [];
   if (scenario.holds) {
-    const wrong = (await box.runlock(['status'])).code === 3 ? [] : ['it failed, and yet the lock is free'];
+    const wrong = (await isHeld(box.runs)) ? [] : ['it failed, and yet the lock is free'];
     const options = scenario.input === undefined ? {} : { input: scenario.input };
     const again = await box.runlock(scenario.args, options);
     return again.code === 0 ? wrong : [...wrong, `again: ${again.code} ${again.stderr}`];
   }
-  return (await box.runlock(['status'])).code === 0 ? [] : ['it failed, and yet the lock is held'];
+  return (await isHeld(box.runs)) ? ['it failed, and yet the lock is held'] : [];
 }
