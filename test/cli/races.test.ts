@@ -60,7 +60,7 @@ const TAKEABLE: Record<string, (box: Sandbox) => void> = {
 };
 
 describe('of several that try for the same lock at the same moment exactly one gets it', () => {
-  // 60 rounds in all, of 8 on the plain stale lock; the stress script runs many more.
+  // 24 rounds in all, of 8 on the plain stale lock; the stress script runs many more.
   test.each(Object.entries(TAKEABLE))(
     '%s',
     async (_, prepare) => {
@@ -68,7 +68,7 @@ describe('of several that try for the same lock at the same moment exactly one g
       await box.runlock(['acquire', 'ep-0', '--no-pid', '--token', 'first']);
       let last = 1;
       const plain = prepare === silentHolder;
-      for (let round = 0; round < (plain ? 20 : 10); round += 1) {
+      for (let round = 0; round < (plain ? 8 : 4); round += 1) {
         prepare(box);
         const results = await letGo(acquirers(box, plain ? 8 : 5, round));
         expectOneWinner(box, results);

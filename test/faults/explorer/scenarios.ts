@@ -88,7 +88,7 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     ...KILLED,
     promise: 'what a killed `run` has left running keeps others out',
-    actors: [does('run', 'beatRun'), does('run')],
+    actors: [does('run'), does('run')],
     leftovers: true,
   },
   {
