@@ -58,8 +58,8 @@ function does(...ops: Op[]): Actor {
   return { has: [], does: ops };
 }
 
-/** One of them is killed before any step of any order in which they interrupt each other once. */
-const KILLED = { ...PLAIN, crashes: 1, preemptions: 1 } as const;
+/** One of them is killed before any step, with the other before or after it. */
+const KILLED = { ...PLAIN, crashes: 1, preemptions: 0 } as const;
 /** A cleaner removes a file at any step. */
 const CLEANED = { ...PLAIN, removals: 1, preemptions: 1 } as const;
 
@@ -137,6 +137,11 @@ export const SCENARIOS: readonly Scenario[] = [
     removable: ['lock.guard', 'lock.json', 'live/1'],
   },
 ];
+
+/** The same kills in every order in which they interrupt each other once: minutes. */
+export const INTERRUPTED_AND_KILLED: readonly Scenario[] = SCENARIOS.filter(({ crashes }) => crashes > 0).map(
+  (scenario) => ({ ...scenario, preemptions: 1 }),
+);
 
 /** What is not promised: README says so, and this shows that it says enough. */
 export const LIMITS: readonly Scenario[] = [
