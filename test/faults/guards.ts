@@ -64,8 +64,8 @@ export const GUARDS: readonly Guard[] = [
   {
     what: 'who looks probes with a shared lock',
     file: 'stores/file/live.ts',
-    from: "return tryLock(fd, 'shared', file) ? 'unlocked' : 'locked';",
-    to: "return tryLock(fd, 'exclusive', file) ? 'unlocked' : 'locked';",
+    from: "return tryLock(fd, 'shared', file) ? tree : 'locked';",
+    to: "return tryLock(fd, 'exclusive', file) ? tree : 'locked';",
     seenBy: { row: 'orders', promise: 'who only looks never makes a stale `run` seem held' },
   },
   {
