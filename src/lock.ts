@@ -169,7 +169,7 @@ export class Lock {
    * @throws RunlockError `usage` if the chosen token is that of the last run
    */
   async acquire(candidate: Candidate, waiting: Waiting | null = null): Promise<Acquired> {
-    const tokenHash = await hashToken(candidate.token);
+    const tokenHash = hashToken(candidate.token);
     const until = waiting === null ? 0 : this.#clock.monotonic() + waiting.forMs;
     let roomMadeFor: string | null = null;
     for (let tries = 0; ; tries += 1) {

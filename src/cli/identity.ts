@@ -40,7 +40,7 @@ export async function findSubject(args: Arguments): Promise<Subject | null> {
     token ?? (isInherited ? inherited.token : inherited === null ? process.env.RUNLOCK_TOKEN : undefined);
   return {
     target: here ?? targetAt(inherited?.lock ?? ''),
-    claim: { ...processes, tokenHash: shown === undefined || shown === '' ? null : await hashToken(shown) },
+    claim: { ...processes, tokenHash: shown === undefined || shown === '' ? null : hashToken(shown) },
     run: run ?? (isInherited ? inherited.run : null),
   };
 }

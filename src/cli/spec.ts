@@ -181,7 +181,7 @@ export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
       ['runlock gate quota:mail --days 7', 'does each source count at all?'],
     ],
     codes: ['0', '1', '2', '5', '6', '7', '9'],
-    load: () => import('./commands/gate.ts'),
+    load: async () => (await import('./parts/gates.ts')).loadGate(),
   },
   settle: {
     summary: 'an operator has looked: drops ITEM from the marker',
@@ -205,7 +205,7 @@ export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
       ['ls queue | runlock pick --gate ledger:published', 'those that are not published yet'],
     ],
     codes: ['0', '1', '2', '5', '6', '9'],
-    load: () => import('./commands/pick.ts'),
+    load: async () => (await import('./parts/gates.ts')).loadPick(),
   },
   ledger: {
     summary: 'a JSON object on disk that several jobs add to: adds a key, or tells what is there',
@@ -226,7 +226,7 @@ export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
       ],
     ],
     codes: ['0', '1', '2', '6', '7'],
-    load: () => import('./commands/ledger.ts'),
+    load: async () => (await import('./parts/gates.ts')).loadLedger(),
   },
   history: {
     summary: 'what ran, what was skipped and why, what was interrupted',
@@ -258,7 +258,7 @@ export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
       ['runlock init --dir /srv/app/runs', 'the state directory is elsewhere'],
     ],
     codes: ['0', '1', '2'],
-    load: () => import('./commands/init.ts'),
+    load: async () => (await import('./parts/gates.ts')).loadInit(),
   },
   doctor: {
     summary:
@@ -278,7 +278,7 @@ export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
     codes: ['0', '1', '2'],
     codesNote:
       '1 is a problem that was found, as well as what could not be looked at: `--json` tells them apart.',
-    load: () => import('./commands/doctor.ts'),
+    load: () => import('./parts/doctor.ts'),
   },
 };
 

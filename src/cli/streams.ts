@@ -42,12 +42,12 @@ function writeWhole(fd: number, text: string): void {
 }
 
 /** Whether a descriptor is a terminal; asks the cheap question first. */
-export async function isTerminal(fd: number): Promise<boolean> {
+export function isTerminal(fd: number): boolean {
   try {
     if (process.platform !== 'win32' && !fs.fstatSync(fd).isCharacterDevice()) return false;
   } catch {
     return false;
   }
-  const { isatty } = await import('node:tty');
+  const { isatty } = process.getBuiltinModule('node:tty');
   return isatty(fd);
 }

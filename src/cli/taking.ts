@@ -20,7 +20,7 @@ export async function readWaiting(
   const text = args.text('wait');
   if (text === undefined) return null;
   const forMs = parseDuration(text, '--wait', { zero: true });
-  const show = (await isTerminal(2)) && !args.flag('quiet');
+  const show = isTerminal(2) && !args.flag('quiet');
   const started = systemClock.monotonic();
   return {
     forMs,
@@ -44,8 +44,8 @@ function showLine(text: string): void {
 }
 
 /** Ends the line that shows what is waited for. */
-export async function clearWaiting(args: Arguments, waiting: Waiting | null): Promise<void> {
-  if (waiting !== null && !args.flag('quiet') && (await isTerminal(2))) showLine('');
+export function clearWaiting(args: Arguments, waiting: Waiting | null): void {
+  if (waiting !== null && !args.flag('quiet') && isTerminal(2)) showLine('');
 }
 
 /** Who asks whether it may begin. */
@@ -64,7 +64,8 @@ export interface Asker {
 export async function readAsk(args: Arguments, target: Target, who: Asker): Promise<Ask | undefined> {
   const configured = args.flag('no-default-gates') ? [] : target.settings.gates;
   if (configured.length === 0 && !args.flag('gate') && !args.flag('from')) return undefined;
-  return (await import('./gates.ts')).makeAsk(args, target, who);
+  const { loadGates } = await import('./parts/gates.ts');
+  return (await loadGates()).makeAsk(args, target, who);
 }
 
 /** An item that an earlier run left in an unknown state may be half done, or done. */

@@ -98,7 +98,7 @@ function isGone(error: unknown): boolean {
 }
 
 async function openersByLsof(file: string): Promise<Openers> {
-  const { execFile } = await import('node:child_process');
+  const { execFile } = process.getBuiltinModule('node:child_process');
   const text = await new Promise<string | null>((resolve) => {
     // It ends with 1 where nobody has the file open, and also where it failed: what it says tells them apart.
     execFile('lsof', ['-F', 'p', '--', file], (error, stdout, stderr) => {

@@ -45,8 +45,8 @@ export function splitArguments(joined: string): string[] {
 /** Members of a process group from `ps` itself, since the table has no groups. */
 export async function readGroup(leader: number): Promise<number[]> {
   try {
-    const { execFile } = await import('node:child_process');
-    const { promisify } = await import('node:util');
+    const { execFile } = process.getBuiltinModule('node:child_process');
+    const { promisify } = process.getBuiltinModule('node:util');
     const { stdout } = await promisify(execFile)('ps', ['-A', '-o', 'pid=,pgid=,stat=']);
     return stdout
       .split('\n')

@@ -13,13 +13,16 @@ export interface Mutation {
   readonly to: string;
 }
 
-/** Puts a mutation into a build. A text that is no longer in the source is an error, not a build without it. */
-export function mutate({ file, from, to }: Mutation): Plugin {
+/** Builds with a mutation. A text that is no longer in the source is an error, not a build without it. */
+export async function withMutation<T>(
+  { file, from, to }: Mutation,
+  build: (plugins: Plugin[]) => Promise<T>,
+): Promise<T> {
   const target = path.join(ROOT, 'src', file);
-  return {
+  let done = false;
+  const plugin: Plugin = {
     name: 'mutate',
-    setup({ onLoad, onEnd }) {
-      let done = false;
+    setup({ onLoad }) {
       onLoad({ filter: /\.ts$/ }, (args) => {
         if (args.path !== target) return null;
         const source = fs.readFileSync(target, 'utf8');
@@ -27,11 +30,11 @@ export function mutate({ file, from, to }: Mutation): Plugin {
         done = true;
         return { contents: source.replace(from, () => to), loader: 'ts' };
       });
-      onEnd(() => {
-        if (!done) throw new Error(`${file} is no part of this build`);
-      });
     },
   };
+  const built = await build([plugin]);
+  if (!done) throw new Error(`${file} is no part of this build`);
+  return built;
 }
 
 /** A directory for bundles, inside the project so that they find its packages. */

@@ -107,7 +107,7 @@ export function storeContract(name: string, make: () => StoreFixture): void {
       const dead = script(1);
       await open().acquire(candidate(dead));
       machine.kill(dead);
-      const claim = claimOf(script(2), await hashToken('token-1'));
+      const claim = claimOf(script(2), hashToken('token-1'));
       expect((await open().hb(claim, null)).outcome).toBe('lost');
     });
 
@@ -122,7 +122,7 @@ export function storeContract(name: string, make: () => StoreFixture): void {
 
     test('the token is as good as being the holder', async () => {
       await open().acquire(candidate(script(1), { pid: null }, 'build-7'));
-      const claim = claimOf(script(2), await hashToken('build-7'));
+      const claim = claimOf(script(2), hashToken('build-7'));
       expect((await open().hb(claim, null)).outcome).toBe('ok');
       expect((await open().finish(claim, null, '{"a":1}', 'finished')).outcome).toBe('ok');
       expect((await open().look()).verdict.state).toBe('free');
@@ -132,7 +132,7 @@ export function storeContract(name: string, make: () => StoreFixture): void {
       const hook = { ...candidate(script(1), { pid: null }, 'same'), chosenToken: true };
       await open().acquire(hook);
       await expect(open().acquire(hook)).rejects.toMatchObject({ code: 'usage' });
-      await open().release(claimOf(script(1), await hashToken('same')), null, true);
+      await open().release(claimOf(script(1), hashToken('same')), null, true);
       await expect(open().acquire(hook)).rejects.toMatchObject({ code: 'usage' });
     });
 

@@ -19,14 +19,14 @@ export async function main(args: Arguments): Promise<number> {
   const draft = await withHolder(draftRecord(args, item, readHold(args, target.settings.holdMs)), args);
   const ask = await readAsk(args, target, { item: draft.item, isHolder: false, isEnding: async () => false });
   const chosen = args.text('token');
-  const token = chosen ?? (await newToken());
+  const token = chosen ?? newToken();
   const waiting = await readWaiting(args, target, new AbortController().signal);
 
   const acquired = await target.lock.acquire(
     { record: draft, token, chosenToken: chosen !== undefined, ...(ask === undefined ? {} : { ask }) },
     waiting,
   );
-  await clearWaiting(args, waiting);
+  clearWaiting(args, waiting);
   switch (acquired.outcome) {
     case 'held':
       await reportHeld(args, target, draft, acquired.look);
@@ -68,6 +68,6 @@ async function report(
     await target.lock.cancel(record, 'released', 'the answer could not be written to stdout', null);
     throw error;
   }
-  if (await isTerminal(2)) say(`runlock: run ${run} is held by ${holderWords(record)}`);
+  if (isTerminal(2)) say(`runlock: run ${run} is held by ${holderWords(record)}`);
   return EXIT.ok;
 }

@@ -67,7 +67,7 @@ async function start(args: Arguments, signals: Signals, report: Report): Promise
     liveIndex: freeDescriptor(),
     killAfterMs: limits.killAfterMs,
   };
-  const token = await newToken();
+  const token = newToken();
   const waiting = await readWaiting(args, target, signals.ending.signal);
   const acquired = await target.lock.acquire(
     {
@@ -80,7 +80,7 @@ async function start(args: Arguments, signals: Signals, report: Report): Promise
     },
     waiting,
   );
-  await clearWaiting(args, waiting);
+  clearWaiting(args, waiting);
 
   switch (acquired.outcome) {
     case 'held':

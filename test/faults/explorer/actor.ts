@@ -138,7 +138,7 @@ class Contender {
   }
 
   async #claim() {
-    return claimOf(process_, await hashToken(token));
+    return claimOf(process_, hashToken(token));
   }
 
   async #verb(act: () => Promise<{ outcome: string; run: number | null }>): Promise<OpResult> {
