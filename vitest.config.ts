@@ -1,11 +1,22 @@
-import { defineConfig } from 'vitest/config';
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
-export default defineConfig({
-  test: {
-    include: ['test/**/*.test.ts'],
-    // Black-box tests start real processes: give them room on a slow two-core machine.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
-    maxWorkers: 2,
-  },
-});
+const MINUTE = 60_000;
+
+/** One for each script of package.json that runs tests. Black-box tests start real processes: all have room on a slow machine. */
+const projects: TestProjectInlineConfiguration[] = [
+  project('tests', 'test/**/*.test.ts', MINUTE),
+  // Crashes and broken disks at every step: minutes, not seconds.
+  project('faults', 'test/faults/**/*.faults.ts', 15 * MINUTE),
+  // What takes minutes and shows what shorter tests show, at its full size. No part of the gate.
+  project('long', 'test/faults/**/*.long.ts', 45 * MINUTE),
+  // The packed package, installed in every way there is; needs the registry.
+  project('installed', 'test/installed/**/*.installed.ts', 3 * MINUTE),
+  // What Windows' own Node runs, under Wine; scripts/ci/wine.sh sets that up.
+  project('windows', 'test/windows/**/*.windows.ts', 10 * MINUTE),
+];
+
+export default defineConfig({ test: { projects, maxWorkers: 2 } });
+
+function project(name: string, files: string, timeout: number): TestProjectInlineConfiguration {
+  return { test: { name, include: [files], testTimeout: timeout, hookTimeout: timeout } };
+}

