@@ -1,4 +1,6 @@
+import path from 'node:path';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
+import type { InlineConfig } from 'vitest/node';
 
 const MINUTE = 60_000;
 
@@ -15,7 +17,14 @@ const projects: TestProjectInlineConfiguration[] = [
   project('windows', 'test/windows/**/*.windows.ts', 10 * MINUTE),
 ];
 
-export default defineConfig({ test: { projects, maxWorkers: 2 } });
+/** .ci/run names a directory: it reads afterwards what failed or was skipped there. */
+const reports = process.env.RUNLOCK_TEST_REPORTS;
+const reporters: InlineConfig['reporters'] =
+  reports === undefined
+    ? ['default']
+    : ['default', ['json', { outputFile: path.join(reports, `${process.pid}.json`) }]];
+
+export default defineConfig({ test: { projects, maxWorkers: 2, reporters } });
 
 function project(name: string, files: string, timeout: number): TestProjectInlineConfiguration {
   return { test: { name, include: [files], testTimeout: timeout, hookTimeout: timeout } };

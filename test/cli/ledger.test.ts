@@ -213,15 +213,15 @@ describe('ledger add', () => {
     expect(read(box.ledger)).toBe(foreign.replace('1e400 }', '1e400 },\n    "k": {}'));
   });
 
-  test('of 8 processes that add 20 keys each loses none', async () => {
+  test('of 8 processes that add 8 keys each loses none', async () => {
     const box = boxWith();
-    const adder = `for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    const adder = `for i in 1 2 3 4 5 6 7 8; do
       runlock ledger add ${PUBLISHES} "$1-$i" --stamp updatedAt || exit; done`;
     const file = box.write('adder.sh', adder);
     const ended = await Promise.all([1, 2, 3, 4, 5, 6, 7, 8].map((n) => box.exec('sh', [file, `p${n}`])));
     expect(ended.map(({ code, stderr }) => [code, stderr])).toEqual(ended.map(() => [0, '']));
     const { publishes } = JSON.parse(read(box.ledger)) as { publishes: object };
-    expect(Object.keys(publishes)).toHaveLength(162);
+    expect(Object.keys(publishes)).toHaveLength(66);
     expect(read(box.ledger).startsWith(LEDGER.slice(0, LEDGER.indexOf('\n  }')))).toBe(true);
     expect(fs.readdirSync(box.dir).sort()).toEqual(['adder.sh', 'ledger.json']);
   }, 300_000);

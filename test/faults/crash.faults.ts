@@ -5,11 +5,11 @@ import { SCENARIOS } from './scenarios.ts';
 describe('SIGKILL at any call on the state directory leaves a state from which the next command goes on', () => {
   for (const scenario of SCENARIOS) {
     test(scenario.name, async () => {
-      const { calls, wrong } = await killAtEveryCall(scenario);
-      console.log(`${calls.length} kills: ${scenario.name}`);
+      const { tried, wrong } = await killAtEveryCall(scenario);
+      console.log(`${tried} kills: ${scenario.name}`);
       expect(wrong).toEqual([]);
       // A command that made no change would prove nothing.
-      expect(calls.length).toBeGreaterThan(0);
+      expect(tried).toBeGreaterThan(0);
     });
   }
 });

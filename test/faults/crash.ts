@@ -1,5 +1,4 @@
 import { nextGoesOn } from './afterwards.ts';
-import type { Call } from './command.ts';
 import { atEveryCall } from './every-call.ts';
 import type { Scenario } from './scenarios.ts';
 
@@ -7,8 +6,8 @@ import type { Scenario } from './scenarios.ts';
 export function killAtEveryCall(
   scenario: Scenario,
   binary?: string,
-): Promise<{ calls: readonly Call[]; wrong: string[] }> {
-  const fault = { kind: 'kill', calls: 'changes' } as const;
+): Promise<{ tried: number; wrong: string[] }> {
+  const fault = { kind: 'kill', calls: 'changes', repeated: true } as const;
   return atEveryCall(
     scenario,
     fault,

@@ -1,26 +1,53 @@
+import { describe, expect, test } from 'vitest';
 import { isHeld, nextGoesOn } from './afterwards.ts';
-import type { Call, Fault } from './command.ts';
+import type { Fault } from './command.ts';
 import { atEveryCall, type Met } from './every-call.ts';
-import type { Scenario } from './scenarios.ts';
+import { LOOKS, SCENARIOS, type Scenario } from './scenarios.ts';
 
 type Kind = Exclude<Fault['kind'], 'kill'>;
 interface Found {
-  readonly calls: readonly Call[];
+  readonly tried: number;
   readonly wrong: string[];
 }
 
-/** Lets each call that changes something fail: 1 and a reason, nothing half-written, and never a wrong "free". */
-export function failEveryChange(scenario: Scenario, kind: Kind): Promise<Found> {
-  return atEveryCall(scenario, { kind, calls: 'changes' }, async (met) => [
+/**
+ * A row for each command and each thing that can fail.
+ *
+ * @param looks whether each look fails in turn, or of those at one file the first of each kind
+ */
+export function errorRows(kind: Kind, looks: 'every one' | 'each kind'): void {
+  describe(`${kind} at any change gives 1 and a reason, nothing half-written, and never a wrong "free"`, () => {
+    row(SCENARIOS, (scenario) => failEveryChange(scenario, kind));
+  });
+  describe(`${kind} at any look is an error, never "free" and never "held"`, () => {
+    row(LOOKS, (scenario) => failEveryLook(scenario, kind, looks === 'every one'));
+  });
+}
+
+function row(scenarios: readonly Scenario[], fail: (scenario: Scenario) => Promise<Found>): void {
+  for (const scenario of scenarios) {
+    test(scenario.name, async () => {
+      const { tried, wrong } = await fail(scenario);
+      console.log(`${tried} failures: ${scenario.name}`);
+      expect(wrong).toEqual([]);
+      // A command that made no such call would prove nothing.
+      expect(tried).toBeGreaterThan(0);
+    });
+  }
+}
+
+function failEveryChange(scenario: Scenario, kind: Kind): Promise<Found> {
+  return atEveryCall(scenario, { kind, calls: 'changes', repeated: true }, async (met) => [
     ...said(met, kind, scenario.inside === undefined ? scenario.failure : [0, 1]),
     ...(await notDoneIsNotDone(met, scenario)),
     ...(await nextGoesOn(met.box.runs)),
   ]);
 }
 
-/** Lets each call that only looks fail: an error, never "free" and never "held". */
-export function failEveryLook(scenario: Scenario, kind: Kind): Promise<Found> {
-  return atEveryCall(scenario, { kind, calls: 'looks' }, async (met) => said(met, kind, [scenario.code, 1]));
+function failEveryLook(scenario: Scenario, kind: Kind, repeated: boolean): Promise<Found> {
+  return atEveryCall(scenario, { kind, calls: 'looks', repeated }, async (met) =>
+    said(met, kind, [scenario.code, 1]),
+  );
 }
 
 /** One of the codes, and where it is a failure one line with the reason. */

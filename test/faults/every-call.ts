@@ -1,6 +1,6 @@
 import os from 'node:os';
 import { BINARY, type Result, type Sandbox } from '../cli/harness.ts';
-import { type Call, type Fault, runWithFault } from './command.ts';
+import { type Fault, runWithFault } from './command.ts';
 import type { Scenario } from './scenarios.ts';
 
 /** A command that met a fault, and where it stands. */
@@ -13,19 +13,25 @@ export interface Met {
  * Goes through a scenario's calls one after another, each time from the same state, and lets the fault happen at
  * that call.
  *
+ * @param fault `repeated`: also at a call that was made before of the same file
  * @param inspect says what is wrong afterwards
- * @returns how many calls there are, and all that was wrong
+ * @returns at how many calls it happened, and all that was wrong
  */
 export async function atEveryCall(
   scenario: Scenario,
-  fault: Omit<Fault, 'at'>,
+  fault: Omit<Fault, 'at'> & { readonly repeated: boolean },
   inspect: (met: Met) => Promise<string[]>,
   binary = BINARY,
-): Promise<{ calls: readonly Call[]; wrong: string[] }> {
+): Promise<{ tried: number; wrong: string[] }> {
   const start = await scenario.prepare();
   const { calls, code } = await runWithFault(start.copy(), scenario, { ...fault, at: 0 }, { binary });
   const wrong = code === scenario.code ? [] : [`without a fault it answers ${code}`];
-  const places = calls.flatMap(({ call }, index) => (canFail(call, fault.kind) ? [index + 1] : []));
+  const met = new Set<string>();
+  const places = calls.flatMap(({ call, file }, index) => {
+    const isNew = met.size < met.add(`${call} ${file.replace(/\d+/g, 'N')}`).size;
+    return canFail(call, fault.kind) && (isNew || fault.repeated) ? [index + 1] : [];
+  });
+  const tried = places.length;
   const next = async (): Promise<void> => {
     for (let at = places.shift(); at !== undefined; at = places.shift()) {
       const box = start.copy();
@@ -38,7 +44,7 @@ export async function atEveryCall(
     }
   };
   await Promise.all(os.cpus().map(next));
-  return { calls, wrong };
+  return { tried, wrong };
 }
 
 /** Room is asked for by what makes or lengthens something, permission by what goes by a path; a disk can break anywhere. */
