@@ -79,8 +79,12 @@ interface Piece {
   end: number;
 }
 
+/** Nobody nests substitutions so deep; what somebody has made to be read must not exhaust the stack. */
+const MAX_LEVEL = 100;
+
 /** One piece of a word: a quoted part, a substitution, or a single character. Null if it never ends. */
-function readPiece(source: string, at: number): Piece | null {
+function readPiece(source: string, at: number, level = 0): Piece | null {
+  if (level > MAX_LEVEL) return null;
   const char = source.charAt(at);
   if (char === '\\') {
     return { text: source.charAt(at + 1), quoted: true, end: at + 2 };
@@ -89,12 +93,12 @@ function readPiece(source: string, at: number): Piece | null {
     const end = source.indexOf("'", at + 1);
     return end < 0 ? null : { text: source.slice(at + 1, end), quoted: true, end: end + 1 };
   }
-  if (char === '"') return readDoubleQuotes(source, at);
-  const end = char === '`' || char === '$' ? substitutionEnd(source, at) : at + 1;
+  if (char === '"') return readDoubleQuotes(source, at, level);
+  const end = char === '`' || char === '$' ? substitutionEnd(source, at, level) : at + 1;
   return end === null ? null : { text: source.slice(at, end), quoted: false, end };
 }
 
-function readDoubleQuotes(source: string, start: number): Piece | null {
+function readDoubleQuotes(source: string, start: number, level: number): Piece | null {
   let text = '';
   let at = start + 1;
   while (at < source.length) {
@@ -105,7 +109,7 @@ function readDoubleQuotes(source: string, start: number): Piece | null {
       if (next !== '\n') text += '$`"\\'.includes(next) ? next : char + next;
       at += 2;
     } else {
-      const end = char === '`' || char === '$' ? substitutionEnd(source, at) : at + 1;
+      const end = char === '`' || char === '$' ? substitutionEnd(source, at, level) : at + 1;
       if (end === null) return null;
       text += source.slice(at, end);
       at = end;
@@ -115,7 +119,7 @@ function readDoubleQuotes(source: string, start: number): Piece | null {
 }
 
 /** Where a substitution that begins here (`$(…)`, `${…}`, backquotes) ends; a lone `$` ends after itself. */
-function substitutionEnd(source: string, start: number): number | null {
+function substitutionEnd(source: string, start: number, level: number): number | null {
   if (source[start] === '`') {
     for (let at = start + 1; at < source.length; at++) {
       if (source[at] === '\\') at++;
@@ -131,7 +135,7 @@ function substitutionEnd(source: string, start: number): number | null {
     const char = source.charAt(at);
     if (char === open) depth++;
     if (char === close && --depth === 0) return at + 1;
-    const piece = char === open || char === close ? { end: at + 1 } : readPiece(source, at);
+    const piece = char === open || char === close ? { end: at + 1 } : readPiece(source, at, level + 1);
     if (piece === null) return null;
     at = piece.end;
   }

@@ -24,6 +24,14 @@ test.each<[string, string[]]>([
   expect(simpleCommand(text)).toEqual(words);
 });
 
+test.each(['$(', '"$(', '${', '"${'])(
+  'text that is nested deeper than anybody writes is not read: %s…',
+  (open) => {
+    expect(simpleCommand(`runlock acquire ${open.repeat(60_000)}`)).toBeNull();
+    expect(simpleCommand(open.repeat(60_000))).toBeNull();
+  },
+);
+
 test.each([
   'runlock acquire x; sleep 1',
   'runlock acquire x && work',
