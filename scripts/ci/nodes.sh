@@ -11,6 +11,8 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do versions+=("$1") && shift; done
 [ $# -gt 0 ] || set -- test/cli
 
 dir=$(mktemp -d)
+# Some tests run it as another user.
+chmod 755 "$dir"
 trap 'rm -rf "$dir"' EXIT
 
 failed=0
