@@ -20,7 +20,8 @@ export type Loss =
 
 /**
  * A disk as POSIX lets it behave: what is written into a file is safe when the file is synced, a name when its
- * directory is. Until then either may be lost, in any combination.
+ * directory is. Until then either may be lost: here all names, all data, or both, not those of one file and not
+ * another's.
  */
 export class Disk {
   readonly #files = new Map<string, File>();

@@ -1,3 +1,3 @@
 import { errorRows } from './errors.ts';
 
-errorRows('EIO', 'each kind');
+errorRows('EIO', 'the first of each kind');

@@ -25,7 +25,8 @@ export async function atEveryCall(
 ): Promise<{ tried: number; wrong: string[] }> {
   const start = await scenario.prepare();
   const { calls, code } = await runWithFault(start.copy(), scenario, { ...fault, at: 0 }, { binary });
-  const wrong = code === scenario.code ? [] : [`without a fault it answers ${code}`];
+  if (code !== scenario.code) throw new Error(`without a fault it answers ${code}`);
+  const wrong: string[] = [];
   const met = new Set<string>();
   const places = calls.flatMap(({ call, file }, index) => {
     const isNew = met.size < met.add(`${call} ${file.replace(/\d+/g, 'N')}`).size;

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildCommand } from '../../scripts/build.mjs';
 import { bundleDirectory, bundleScript, withMutation } from './bundle.ts';
 import { killAtEveryCall } from './crash.ts';
+import { failEveryChange } from './errors.ts';
 import { before } from './explorer/before.ts';
 import { explore } from './explorer/explorer.ts';
 import { SCENARIOS as ORDERS } from './explorer/scenarios.ts';
@@ -20,7 +21,8 @@ afterAll(() => fs.rmSync(dir, { recursive: true, force: true }));
 describe('without one of its guards the matrix is red', () => {
   for (const [index, guard] of GUARDS.entries()) {
     test(`${guard.what} (${guard.seenBy.row})`, async () => {
-      expect(await whatIsSeen(guard, path.join(dir, `${index}`))).not.toEqual([]);
+      const found = await whatIsSeen(guard, path.join(dir, `${index}`));
+      expect(found).toContainEqual(expect.stringMatching(guard.says));
     });
   }
 });
@@ -42,6 +44,10 @@ async function whatIsSeen(guard: Guard, directory: string): Promise<string[]> {
     }
     case 'crash':
       return (await killAtEveryCall(scenarioOf(seenBy.scenario), await buildWithout(guard, directory))).wrong;
+    case 'errors': {
+      const binary = await buildWithout(guard, directory);
+      return (await failEveryChange(scenarioOf(seenBy.scenario), 'EIO', binary)).wrong;
+    }
     case 'power cut':
       return (await cutPower(scenarioOf(seenBy.scenario), await buildWithout(guard, directory))).wrong;
   }
