@@ -7,8 +7,11 @@ const { O_RDONLY, O_RDWR, O_WRONLY, O_APPEND, O_CREAT, O_EXCL } = fs.constants;
 const O_NOFOLLOW = fs.constants.O_NOFOLLOW ?? 0;
 const O_NONBLOCK = fs.constants.O_NONBLOCK ?? 0;
 
-/** What link(2) says on a file system without hard links. */
-const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'];
+/** What link(2) says on a file system without hard links. Windows says EPERM of a file that another has open, too. */
+const NO_LINKS =
+  process.platform === 'win32'
+    ? ['EISDIR', 'ENOTSUP', 'ENOSYS']
+    : ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'];
 
 /** The read and write bits and the owner that files of a directory get. */
 export interface Ownership {
