@@ -134,7 +134,7 @@ function sharedKind(dir: string): string | null {
     return sharedMount(fs.statfsSync(dir).type);
   } catch (error) {
     // What is missing is asked of the directory that it will be in; what is in the way is told by who needs it.
-    const inTheWay = ['ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES'].includes(systemCode(error) ?? '');
+    const inTheWay = ['ENOENT', 'ENOTDIR', 'ELOOP'].includes(systemCode(error) ?? '');
     if (!inTheWay || dir === path.dirname(dir)) throw error;
     return sharedKind(path.dirname(dir));
   }
