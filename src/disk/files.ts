@@ -7,6 +7,12 @@ const { O_RDONLY, O_RDWR, O_WRONLY, O_APPEND, O_CREAT, O_EXCL } = fs.constants;
 const O_NOFOLLOW = fs.constants.O_NOFOLLOW ?? 0;
 const O_NONBLOCK = fs.constants.O_NONBLOCK ?? 0;
 
+/** What link(2) says on a file system without hard links. Windows says EPERM of a file that another has open, too. */
+const NO_LINKS =
+  process.platform === 'win32'
+    ? ['EISDIR', 'ENOTSUP', 'ENOSYS']
+    : ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'];
+
 /** The read and write bits and the owner that files of a directory get. */
 export interface Ownership {
   readonly mode: number;
@@ -67,36 +73,60 @@ export function openPlain(file: string, access: 'read' | 'write' | 'append'): nu
   }
 }
 
-/** Opens a plain state file, and makes it with the directory's bits and owner if there is none. */
+/**
+ * Opens a plain state file, and makes it with the directory's bits and owner if there is none. Always opened by its
+ * own name: on some FUSE mounts each name of a file has kernel locks of its own.
+ */
 export function openOrCreate(file: string, access: 'write' | 'append', ownership: Ownership): number {
   for (;;) {
-    const fd = openPlain(file, access) ?? create(file, access, ownership);
+    const fd = openPlain(file, access);
     if (fd !== null) return fd;
+    create(file, ownership);
   }
 }
 
 /** Under another name first: a kill before it has its bits and owner must not leave a file that shuts others out. */
-function create(file: string, access: 'write' | 'append', ownership: Ownership): number | null {
+function create(file: string, ownership: Ownership): void {
   const temporary = temporaryName(file);
   try {
-    const flags = (access === 'write' ? O_RDWR : O_WRONLY | O_APPEND) | O_CREAT | O_EXCL;
-    const fd = fs.openSync(temporary, flags, 0o600);
+    const fd = fs.openSync(temporary, O_WRONLY | O_CREAT | O_EXCL, 0o600);
     try {
       own(fd, ownership);
-      patiently(() => fs.linkSync(temporary, file));
-      return fd;
-    } catch (error) {
-      fs.closeSync(fd);
-      throw error;
+      linkNew(temporary, file);
     } finally {
+      fs.closeSync(fd);
       discardTemporary(temporary);
     }
   } catch (error) {
-    if (systemCode(error) === 'EEXIST') return null;
+    if (error instanceof RunlockError) throw error;
     // Whoever has the guard sweeps temporary files, and could not know that this one is in use.
     const swept = error instanceof Error && 'syscall' in error && error.syscall === 'link';
-    if (systemCode(error) === 'ENOENT' && swept) return null;
+    if (systemCode(error) === 'ENOENT' && swept) return;
     throw refused('create', file, error);
+  }
+}
+
+/**
+ * Gives a file that was written under another name its own.
+ *
+ * @returns false if something has that name
+ * @throws RunlockError `io` where the file system makes no hard links (exFAT, FAT, some FUSE mounts), else the
+ *   system's own error
+ */
+export function linkNew(temporary: string, file: string): boolean {
+  try {
+    patiently(() => fs.linkSync(temporary, file));
+    return true;
+  } catch (error) {
+    const code = systemCode(error) ?? '';
+    if (code === 'EEXIST') return false;
+    // Between two directories it may be the other one that can't be changed.
+    if (!NO_LINKS.includes(code) || path.dirname(temporary) !== path.dirname(file)) throw error;
+    throw new RunlockError(
+      'io',
+      `the file system of ${file} makes no hard links (${code}): use a disk that does (ext4, xfs, btrfs, NTFS)`,
+      { path: file, cause: error },
+    );
   }
 }
 
@@ -306,11 +336,11 @@ export class Staged {
    */
   createFile(options: { sync: boolean }): boolean {
     try {
-      patiently(() => fs.linkSync(this.#temporary, this.#file));
+      if (!linkNew(this.#temporary, this.#file)) return false;
       if (options.sync) this.#syncOrTakeBack();
       return true;
     } catch (error) {
-      if (systemCode(error) === 'EEXIST') return false;
+      if (error instanceof RunlockError) throw error;
       throw refused('create', this.#file, error);
     } finally {
       this.discard();

@@ -1,3 +1,4 @@
+import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { RunlockError, systemCode } from '../errors.ts';
@@ -25,22 +26,50 @@ function load(): Addon {
   if (process.versions.bun !== undefined)
     throw unsupported('Bun can not load the kernel lock addon: use Node');
   const require = createRequire(import.meta.filename);
-  let file: string;
+  let prebuilds: string;
   try {
-    const root = path.dirname(require.resolve('fs-native-extensions/package.json'));
-    file = path.join(root, 'prebuilds', `${process.platform}-${process.arch}`, 'fs-native-extensions.node');
+    prebuilds = path.join(path.dirname(require.resolve('fs-native-extensions/package.json')), 'prebuilds');
   } catch (cause) {
     throw unsupported('the package fs-native-extensions is not installed: install runlock anew', cause);
   }
+  const file = path.join(prebuilds, `${process.platform}-${process.arch}`, 'fs-native-extensions.node');
   try {
     addon = require(file) as Addon;
   } catch (cause) {
-    throw unsupported(
-      `there is no kernel lock addon for ${process.platform} on ${process.arch} (${file})`,
-      cause,
-    );
+    throw unsupported(fs.existsSync(file) ? notLoaded(file, cause) : noneFor(prebuilds, file), cause);
   }
   return addon;
+}
+
+/** The file is there: damaged, of another system, or on a mount from which nothing may be run. */
+function notLoaded(file: string, cause: unknown): string {
+  const [first = ''] = (cause instanceof Error ? cause.message : String(cause)).split('\n');
+  const reason = first.replaceAll(`${file}: `, '');
+  const advice = /failed to map segment|Operation not permitted/.test(reason)
+    ? 'is it on a noexec mount? Install runlock on one that lets programs run'
+    : 'install runlock anew on this machine';
+  return `the kernel lock addon ${file} can not be loaded (${reason}): ${advice}`;
+}
+
+/** An addon that was never built for this processor can't be installed either. */
+function noneFor(prebuilds: string, file: string): string {
+  const { platform, arch } = process;
+  const others = processors(prebuilds, `${platform}-`);
+  const advice =
+    others.length === 0
+      ? 'install runlock anew'
+      : `it is there for ${others.join(' and ')}, so runlock needs a Node for one of these`;
+  return `there is no kernel lock addon for ${platform} on ${arch} (${file}): ${advice}`;
+}
+
+/** The processors of a platform for which the package has an addon. */
+function processors(prebuilds: string, prefix: string): string[] {
+  try {
+    const names = fs.readdirSync(prebuilds).filter((name) => name.startsWith(prefix));
+    return names.map((name) => name.slice(prefix.length)).sort();
+  } catch {
+    return [];
+  }
 }
 
 function unsupported(message: string, cause?: unknown): RunlockError {

@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { openPlain } from '../disk/files.ts';
+import { linkNew, openPlain } from '../disk/files.ts';
 import { tryLock } from '../disk/kernel-lock.ts';
-import { RunlockError } from '../errors.ts';
+import { RunlockError, systemCode } from '../errors.ts';
 import { sharedMount } from '../stores/file/directory.ts';
 import type { Sight } from './cron.ts';
 import type { Where } from './finding.ts';
@@ -254,6 +254,7 @@ function examineDisk(base: string, outer: string, sight: Sight): void {
   let second: number | null = null;
   try {
     second = openPlain(file, 'write');
+    const links = linksOf(file);
     fs.unlinkSync(file);
     fs.writeSync(first, '\n');
     const written = fs.fstatSync(first).mtimeMs;
@@ -278,6 +279,8 @@ function examineDisk(base: string, outer: string, sight: Sight): void {
         granted ? 'grants one kernel lock to two' : 'gives no kernel lock',
         'put the state directory on a local disk',
       );
+    else if (links !== null)
+      findings.add('problem', 'noHardLinks', where, links, 'use a disk that makes them');
     else
       findings.add('ok', 'directory', where, `kernel locks work${skew === 0 ? ', the clock is right' : ''}`);
   } catch (error) {
@@ -287,6 +290,18 @@ function examineDisk(base: string, outer: string, sight: Sight): void {
     fs.closeSync(first);
     if (second !== null) fs.closeSync(second);
     removeIfThere(file);
+  }
+}
+
+/** What keeps a file there from a second name, by which a lock is taken; null where nothing does. */
+function linksOf(file: string): string | null {
+  try {
+    if (!linkNew(file, `${file}.link`)) return null;
+    fs.unlinkSync(`${file}.link`);
+    return null;
+  } catch (error) {
+    if (error instanceof RunlockError) return `makes no hard links (${systemCode(error.cause)})`;
+    throw error;
   }
 }
 

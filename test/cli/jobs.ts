@@ -104,17 +104,22 @@ export function asNobody(box: Sandbox): { user: { uid: number; gid: number } } {
 
 /** Mounts a file system over the state directory until the test ends; skips the test where that is not allowed. */
 export function mountOver(ctx: TestContext, box: Sandbox, args: readonly string[]): void {
+  mountAt(ctx, box.runs, 'mount', args);
+}
+
+/** Mounts with `COMMAND ARGS DIRECTORY` until the test ends; skips the test where that is not allowed. */
+export function mountAt(ctx: TestContext, directory: string, command: string, args: readonly string[]): void {
   needsRoot(ctx);
-  needs(ctx, 'mount', 'umount');
-  box.makeRuns();
+  needs(ctx, command, 'umount');
+  fs.mkdirSync(directory, { recursive: true });
   try {
-    execFileSync('mount', [...args, box.runs], { stdio: 'pipe' });
+    execFileSync(command, [...args, directory], { stdio: 'pipe' });
   } catch (error) {
-    ctx.skip(`needs mount ${args.join(' ')}: ${error instanceof Error ? error.message : error}`);
+    ctx.skip(`needs ${command} ${args.join(' ')}: ${error instanceof Error ? error.message : error}`);
   }
   // Hooks run in reverse order: this one before the sandbox is removed, after its processes were told to end.
   onTestFinished(() => {
-    execFileSync('umount', ['--lazy', box.runs]);
+    execFileSync('umount', ['--lazy', directory]);
   });
 }
 

@@ -105,15 +105,21 @@ function makeBase(base: string): boolean {
   }
 }
 
-/** @throws RunlockError `noKernelLock` on a mount that other machines may write to */
-export function refuseSharedMount(base: string): void {
-  const kind = sharedKind(base);
+/**
+ * Asked before anything is made there, and by who only looks too: what another machine has done may not be seen
+ * here yet, and a kernel lock of its own never is.
+ *
+ * @param dir of a lock; need not be there yet
+ * @throws RunlockError `noKernelLock` on a mount that other machines may write to
+ */
+export function refuseSharedMount(dir: string): void {
+  const kind = sharedKind(dir);
   if (kind === null) return;
   throw new RunlockError(
     'noKernelLock',
-    `the state directory ${base} is on a ${kind} mount, where a lock can't be seen from another machine: use a local disk, ` +
+    `the state directory ${dir} is on a ${kind} mount, where a lock can't be seen from another machine: use a local disk, ` +
       'or say "singleMachine": true in runlock.json if this machine alone uses it',
-    { path: base },
+    { path: dir },
   );
 }
 
@@ -122,9 +128,16 @@ export function sharedMount(type: number): string | null {
   return process.platform === 'linux' ? (SHARED_MOUNTS.get(type >>> 0) ?? null) : null;
 }
 
-function sharedKind(base: string): string | null {
-  if (process.platform === 'win32') return isUnc(base) || isUnc(realDrive(base)) ? 'network' : null;
-  return sharedMount(fs.statfsSync(base).type);
+function sharedKind(dir: string): string | null {
+  if (process.platform === 'win32') return isUnc(dir) || isUnc(realDrive(dir)) ? 'network' : null;
+  try {
+    return sharedMount(fs.statfsSync(dir).type);
+  } catch (error) {
+    // What is missing is asked of the directory that it will be in; what is in the way is told by who needs it.
+    const inTheWay = ['ENOENT', 'ENOTDIR', 'ELOOP'].includes(systemCode(error) ?? '');
+    if (!inTheWay || dir === path.dirname(dir)) throw error;
+    return sharedKind(path.dirname(dir));
+  }
 }
 
 /** `\\server\share`, also as `\\?\UNC\server`, but not `\\?\C:` or a device. */

@@ -71,6 +71,7 @@ export class FileStore implements Store {
   async look(): Promise<Sighting> {
     return this.#guarded('look at', () => {
       isThere(this.#base);
+      this.#refuseSharedMount();
       refuseStrangeFolders(this.#base, this.#folder, this.#paths);
       return this.#see(readLast(this.#paths.guard) ?? findLastRun(this.#paths), LOOK_BYTES);
     });
@@ -171,10 +172,14 @@ export class FileStore implements Store {
     return isUsed(this.#paths, next, historyBytes) ? (findLastRun(this.#paths)?.run ?? 0) + 1 : next;
   }
 
+  #refuseSharedMount(): void {
+    if (!this.#singleMachine) refuseSharedMount(this.#paths.dir);
+  }
+
   #prepare(): void {
+    this.#refuseSharedMount();
     if (makeLockDirectory(this.#base, this.#folder, this.#paths))
       this.#notice({ type: 'madeDirectory', path: this.#base });
-    if (!this.#singleMachine) refuseSharedMount(this.#paths.dir);
   }
 
   async beat(run: number, tokenHash: string | null): Promise<'ok' | 'missing' | 'other'> {

@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import {
   discardTemporary,
+  linkNew,
   type Ownership,
   openPlain,
   own,
@@ -66,14 +67,11 @@ export class LiveFileHandle {
       own(fd, ownership);
       tryLock(fd, 'exclusive', temporary);
       writeAll(fd, Buffer.from(text), null);
-      try {
-        fs.linkSync(temporary, file);
-      } catch (error) {
-        if (systemCode(error) !== 'EEXIST') throw error;
+      if (!linkNew(temporary, file)) {
         fs.closeSync(fd);
         return null;
       }
-      return new LiveFileHandle(file, fd, null);
+      return new LiveFileHandle(file, lockedByName(fd, file), null);
     } catch (error) {
       fs.closeSync(fd);
       throw error;
@@ -107,6 +105,42 @@ export class LiveFileHandle {
     unlock(this.#locked);
     fs.closeSync(this.#locked);
     if (this.#tree !== null) fs.closeSync(this.#tree);
+  }
+}
+
+/** How often a lock that others share for a moment is asked for, and how long between, ms. */
+const TRIES = 200;
+const PAUSE_MS = 5;
+
+/**
+ * On some FUSE mounts each name of a file has kernel locks of its own: what was locked before it had its name is not
+ * seen to be locked by those who look at that name, and a killed run would be taken for gone while its tree lives.
+ *
+ * @returns the descriptor whose lock they see; the other one is closed
+ * @throws RunlockError; the file is removed then
+ */
+function lockedByName(fd: number, file: string): number {
+  let named: number | null = null;
+  try {
+    named = openPlain(file, 'write');
+    if (named === null) throw new RunlockError('io', `the live file ${file} was deleted`, { path: file });
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      // Only an exclusive lock refuses a shared one, and nobody but its own run locks a live file so.
+      if (!tryLock(named, 'shared', file)) {
+        fs.closeSync(named);
+        return fd;
+      }
+      if (tryLock(named, 'exclusive', file)) {
+        fs.closeSync(fd);
+        return named;
+      }
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
+    }
+    throw new RunlockError('guardBusy', `${file} is kept by another process`, { path: file });
+  } catch (error) {
+    if (named !== null) fs.closeSync(named);
+    remove(file);
+    throw error;
   }
 }
 
