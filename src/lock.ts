@@ -233,7 +233,7 @@ export class Lock {
    * Asks whether the run may begin, now that nobody else can, and begins it. Outside the guard: what is asked may
    * take its time, and the lock is ours.
    *
-   * @returns null if the lock was taken over meanwhile, which can only be after the hold
+   * @returns null if the lock was taken over meanwhile (after the hold), or its files were removed
    */
   async #ask(candidate: Candidate, ask: Ask, taken: Taken): Promise<Acquired | null> {
     const { record, run, tookOver } = taken;
@@ -460,8 +460,8 @@ export class Lock {
     const look = await this.look();
     const { lock, last } = look.seen;
     const record = recordIn(lock);
-    const stands = record !== null && lock?.ended === false;
-    if (run !== null && (!stands || record.run !== run)) return this.#earlier(run, last?.run ?? 0, look);
+    const isUnended = record !== null && lock?.ended === false;
+    if (run !== null && (!isUnended || record.run !== run)) return this.#earlier(run, last?.run ?? 0, look);
     if (lock === null || lock.ended) return { type: 'none', run: null };
     // Without a number it is another tool's lock, and that tool's to free.
     if (record === null || record.run === null) return { type: 'other', look };

@@ -1,6 +1,7 @@
 #!/bin/sh
 # When: a scheduler that runs a hook before and one after each job, in processes of their own, and skips the job if the
-# first one fails. It must give each run an ID of its own: here JOB_RUN_ID. An ID used before is refused.
+# first one fails. It must give each run an ID of its own, here JOB_RUN_ID: who shows the ID may free the lock.
+# runlock refuses the last run's, but can't know all that came before.
 # Not `runlock status` here: between the question and the start another copy can start. This asks and takes in one step.
 set -eu
 # The heartbeat alone decides, so the hold must be longer than the longest run.
