@@ -4,7 +4,7 @@
 // a resolve and a read. Modules that are imported with import() keep their own initialiser, so that what a command
 // doesn't use is only skimmed by the parser, never run. Skimming 100 kB still costs some 5 % of a bare start: hence
 // the parts, which are loaded on demand. They take what runlock.cjs has from there, so that each module is there once.
-import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { build } from 'esbuild';
 
@@ -153,4 +153,11 @@ function entryThatShares(modules) {
   return `exports.modules = {${getters.join(',\n')}};\nrequire('./src/cli/main.ts');`;
 }
 
-if (import.meta.filename === process.argv[1]) await buildCommand(path.join(ROOT, 'dist'));
+if (import.meta.filename === process.argv[1]) {
+  const dist = path.join(ROOT, 'dist');
+  await buildCommand(dist);
+  // The package takes the directory whole: what an older build has left there would be shipped.
+  const made = new Set(['runlock.cjs', ...readdirSync(PARTS).map((name) => name.replace(/\.ts$/, '.cjs'))]);
+  for (const name of readdirSync(dist))
+    if (!made.has(name)) rmSync(path.join(dist, name), { recursive: true });
+}
