@@ -23,15 +23,19 @@ export const ENV: NodeJS.ProcessEnv = {
         (!/^npm_/i.test(name) || /^npm_config_(registry|.*proxy|cafile)$/i.test(name)),
     ),
   ),
-  PATH: [path.dirname(process.execPath), ...(process.env.PATH ?? '').split(':')]
-    .filter((dir) => !dir.includes('node_modules') && !dir.includes('runlock'))
-    .join(':'),
+  PATH: [
+    path.dirname(process.execPath),
+    ...(process.env.PATH ?? '').split(':').filter((dir) => !/node_modules|runlock/.test(dir)),
+  ].join(':'),
   // Whatever is installed comes from the registry, and leaves nothing in the home directory.
   npm_config_cache: path.join(PLACE, 'npm-cache'),
   npm_config_audit: 'false',
   npm_config_fund: 'false',
   npm_config_update_notifier: 'false',
   npm_config_yes: 'true',
+  XDG_CACHE_HOME: path.join(PLACE, 'cache'),
+  XDG_DATA_HOME: path.join(PLACE, 'data'),
+  XDG_STATE_HOME: path.join(PLACE, 'state'),
   YARN_GLOBAL_FOLDER: path.join(PLACE, 'yarn'),
   YARN_ENABLE_IMMUTABLE_INSTALLS: 'false',
   YARN_ENABLE_TELEMETRY: 'false',
