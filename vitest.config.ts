@@ -12,7 +12,7 @@ const projects: TestProjectInlineConfiguration[] = [
   // What takes minutes and shows what shorter tests show, at its full size. No part of the gate.
   project('long', 'test/faults/**/*.long.ts', 45 * MINUTE),
   // The packed package, installed in every way there is; needs the registry.
-  project('installed', 'test/installed/**/*.installed.ts', 3 * MINUTE),
+  project('installed', 'test/installed/**/*.installed.ts', 3 * MINUTE, ['test/installed/pack.ts']),
   // What Windows' own Node runs, under Wine; scripts/ci/wine.sh sets that up.
   project('windows', 'test/windows/**/*.windows.ts', 10 * MINUTE),
 ];
@@ -26,6 +26,11 @@ const reporters: InlineConfig['reporters'] =
 
 export default defineConfig({ test: { projects, maxWorkers: 2, reporters } });
 
-function project(name: string, files: string, timeout: number): TestProjectInlineConfiguration {
-  return { test: { name, include: [files], testTimeout: timeout, hookTimeout: timeout } };
+function project(
+  name: string,
+  files: string,
+  timeout: number,
+  globalSetup: string[] = [],
+): TestProjectInlineConfiguration {
+  return { test: { name, include: [files], testTimeout: timeout, hookTimeout: timeout, globalSetup } };
 }

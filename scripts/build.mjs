@@ -156,7 +156,8 @@ function entryThatShares(modules) {
 if (import.meta.filename === process.argv[1]) {
   const dist = path.join(ROOT, 'dist');
   await buildCommand(dist);
-  // All of dist/ is published: a part that is no longer made must not be.
-  const made = ['runlock.cjs', ...readdirSync(PARTS).map((name) => name.replace(/\.ts$/, '.cjs'))];
-  for (const name of readdirSync(dist)) if (!made.includes(name)) rmSync(path.join(dist, name));
+  // The package takes the directory whole: what an older build has left there would be shipped.
+  const made = new Set(['runlock.cjs', ...readdirSync(PARTS).map((name) => name.replace(/\.ts$/, '.cjs'))]);
+  for (const name of readdirSync(dist))
+    if (!made.has(name)) rmSync(path.join(dist, name), { recursive: true });
 }

@@ -1,4 +1,5 @@
-import { RunlockError } from '../errors.ts';
+import path from 'node:path';
+import { RunlockError, systemCode } from '../errors.ts';
 import { nearest } from '../guess.ts';
 import { asciiJson, printable } from '../printable.ts';
 import { parseArguments } from './arguments.ts';
@@ -99,7 +100,15 @@ function wantsJson(argv: readonly string[]): boolean {
   return own.includes('--json');
 }
 
+/** Node's codes for a module that is not there: a part, or a package, that was not copied or has been removed. */
+const MISSING: readonly unknown[] = ['MODULE_NOT_FOUND', 'ERR_MODULE_NOT_FOUND'];
+
 function unexpected(error: unknown): RunlockError {
+  if (error instanceof Error && MISSING.includes(systemCode(error))) {
+    const [what] = error.message.split('\n'); // who required it follows
+    const where = path.dirname(import.meta.filename);
+    return new RunlockError('io', `${where} is not whole (${what}): install runlock anew`, { cause: error });
+  }
   const what = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return new RunlockError('io', `unexpected failure (${what}): please report it`, { cause: error });
 }

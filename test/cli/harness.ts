@@ -14,6 +14,23 @@ fs.chmodSync(BIN_DIR, 0o755);
 fs.symlinkSync(BINARY, path.join(BIN_DIR, 'runlock'));
 process.on('exit', () => fs.rmSync(BIN_DIR, { recursive: true, force: true }));
 
+/** The command under test: the built one, unless a test installs one. */
+export interface Command {
+  /** What runs it, before its own arguments. */
+  readonly words: readonly [program: string, ...words: string[]];
+  /** All that its processes have in their environment, if not that of the tests. */
+  readonly env?: NodeJS.ProcessEnv;
+  /** Who runs it, if not the user of the tests. */
+  readonly user?: User;
+}
+
+const BUILT: Command = { words: [process.execPath, BINARY] };
+
+export interface User {
+  readonly uid: number;
+  readonly gid: number;
+}
+
 export interface Result {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
@@ -28,17 +45,20 @@ export interface Options {
   /** A process group and session of its own, as cron gives one. */
   readonly detached?: boolean;
   /** Another user, for a test that is root. */
-  readonly user?: { readonly uid: number; readonly gid: number };
+  readonly user?: User;
 }
 
 /** A directory of its own for one test, with the state directory `runs` in it; gone when the test ends. */
 export class Sandbox {
   readonly dir: string;
   readonly runs: string;
+  readonly command: Command;
   readonly #children = new Set<Running>();
 
-  constructor() {
-    this.dir = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'runlock-test-')));
+  constructor(command = BUILT, parent = os.tmpdir()) {
+    this.command = command;
+    this.dir = fs.realpathSync(fs.mkdtempSync(path.join(parent, 'runlock-test-')));
+    if (command.user !== undefined) fs.chownSync(this.dir, command.user.uid, command.user.gid);
     this.runs = path.join(this.dir, 'runs');
     onTestFinished(async () => {
       for (const child of this.#children) child.killGroup();
@@ -50,7 +70,7 @@ export class Sandbox {
 
   /** Another sandbox in which the same stands, heartbeats and all; processes stay with this one. */
   copy(): Sandbox {
-    const box = new Sandbox();
+    const box = new Sandbox(this.command);
     fs.cpSync(this.dir, box.dir, { recursive: true, preserveTimestamps: true, verbatimSymlinks: true });
     return box;
   }
@@ -110,7 +130,13 @@ export class Sandbox {
 
   /** Runs `runlock ARGS` in the sandbox to its end. The caller is this test's process: name --pid or --no-pid to acquire. */
   runlock(args: readonly string[], options: Options = {}): Promise<Result> {
-    return this.exec(process.execPath, [BINARY, ...args], options);
+    return this.startRunlock(args, options).result;
+  }
+
+  /** Starts `runlock ARGS` and lets it run. */
+  startRunlock(args: readonly string[], options: Options = {}): Running {
+    const [program, ...words] = this.command.words;
+    return this.start(program, [...words, ...args], options);
   }
 
   /** `status --json`, parsed. */
@@ -133,10 +159,10 @@ export class Sandbox {
   start(command: string, args: readonly string[], options: Options = {}): Running {
     const child = spawn(command, args, {
       cwd: options.cwd ?? this.dir,
-      env: environment(options.env),
+      env: { ...(this.command.env ?? environment()), ...options.env },
       stdio: ['pipe', 'pipe', 'pipe'],
       detached: options.detached ?? false,
-      ...options.user,
+      ...(options.user ?? this.command.user),
     });
     const running = new Running(child, options.detached ?? false);
     if (options.input !== undefined) child.stdin?.end(options.input);
@@ -157,14 +183,13 @@ function forgetClock(pid: number): void {
     fs.rmSync(`/dev/shm/${name}${pid}`, { force: true });
 }
 
-function environment(extra: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
+function environment(): NodeJS.ProcessEnv {
   const clean = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !name.startsWith('RUNLOCK_')),
   );
   return {
     ...clean,
     PATH: `${BIN_DIR}${path.delimiter}${path.dirname(process.execPath)}${path.delimiter}${process.env.PATH}`,
-    ...extra,
   };
 }
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { onTestFinished, type TestContext } from 'vitest';
-import { BINARY, eventually, isRoot, type Options, type Running, type Sandbox, which } from './harness.ts';
+import { eventually, isRoot, type Options, type Running, type Sandbox, which } from './harness.ts';
 
 /** A script that stays, and does line by line what the test tells it, as a job with several steps does. */
 export class Job {
@@ -31,7 +31,7 @@ export class Job {
 
 /** Starts `runlock run ARGS` with a session of its own. */
 export function startRun(box: Sandbox, args: readonly string[], options: Options = {}): Running {
-  return box.start(process.execPath, [BINARY, 'run', ...args], { detached: true, ...options });
+  return box.startRunlock(['run', ...args], { detached: true, ...options });
 }
 
 /** A node program that says `ready`, then a line for each signal it gets, and ends when its stdin does. */
