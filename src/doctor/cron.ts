@@ -2,38 +2,28 @@ import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { parseCrontab } from './crontab.ts';
 import type { Entry } from './entries.ts';
-import type { Findings } from './finding.ts';
-import type { Root } from './root.ts';
 import { type FindUser, startedByText } from './started.ts';
 import { parseEnvironmentFile } from './unit-file.ts';
 import type { User } from './users.ts';
+import { namesIn, type Visit } from './visit.ts';
 
 /** Where the crontabs of users are, one file a user: Debian, SUSE, Red Hat, Alpine. */
 const SPOOLS = ['/var/spool/cron/crontabs', '/var/spool/cron/tabs', '/var/spool/cron', '/etc/crontabs'];
 const CRON_PATH = '/usr/bin:/bin';
 
-/** What one needs to know to read entries. */
-export interface Sight {
-  readonly root: Root;
-  readonly users: ReadonlyMap<string, User>;
-  readonly findings: Findings;
-  /** Who runs `doctor`; null where it looks at another system. */
-  readonly self: User | null;
-}
-
 /** Every job of every crontab that can be read. */
-export async function cronEntries(sight: Sight): Promise<Entry[]> {
+export async function cronEntries(visit: Visit): Promise<Entry[]> {
   const entries: Entry[] = [];
-  const { root, findings } = sight;
+  const { root, findings } = visit;
   const read = (file: string, user: string | null) => {
     const reading = root.read(file);
     if ('refused' in reading)
       findings.add('unseen', 'unreadable', { file, line: null }, `could not be read: ${reading.refused}`);
-    if ('text' in reading) entries.push(...entriesOf(sight, file, reading.text, user));
+    if ('text' in reading) entries.push(...entriesOf(visit, file, reading.text, user));
   };
   read('/etc/crontab', null);
   const debian = root.stat('/etc/debian_version') !== null;
-  for (const name of namesIn(sight, '/etc/cron.d')) {
+  for (const name of namesIn(visit, '/etc/cron.d')) {
     const file = `/etc/cron.d/${name}`;
     if (!debian || /^[\w-]+$/.test(name)) read(file, null);
     else if (/\brunlock\b/.test(root.textOf(file) ?? '')) {
@@ -58,7 +48,7 @@ export async function cronEntries(sight: Sight): Promise<Entry[]> {
       read(file, name);
     }
   }
-  const { self } = sight;
+  const { self } = visit;
   if (refused || (self !== null && self.uid !== 0)) {
     findings.add(
       'unseen',
@@ -68,23 +58,23 @@ export async function cronEntries(sight: Sight): Promise<Entry[]> {
       'run doctor as root too',
     );
   }
-  if (refused && self !== null) entries.push(...(await ownEntries(sight, self)));
+  if (refused && self !== null) entries.push(...(await ownEntries(visit, self)));
   return entries;
 }
 
 /** An ordinary user may not look into the spool: `crontab -l` shows his own. */
-async function ownEntries(sight: Sight, self: User): Promise<Entry[]> {
+async function ownEntries(visit: Visit, self: User): Promise<Entry[]> {
   const text = await new Promise<string | null>((resolve) => {
     execFile('/usr/bin/crontab', ['-l'], { timeout: 5000, maxBuffer: 256 * 1024 }, (error, stdout) =>
       // Without a crontab it fails as well.
       resolve(error === null ? stdout : null),
     );
   });
-  return text === null ? [] : entriesOf(sight, `crontab of ${self.name}`, text, self.name);
+  return text === null ? [] : entriesOf(visit, `crontab of ${self.name}`, text, self.name);
 }
 
-function entriesOf(sight: Sight, file: string, text: string, owner: string | null): Entry[] {
-  const { root, users, findings } = sight;
+function entriesOf(visit: Visit, file: string, text: string, owner: string | null): Entry[] {
+  const { root, users, findings } = visit;
   const findUser: FindUser = (name) => users.get(name) ?? null;
   // Debian's cron reads it for every job; what the crontab says goes before.
   const everywhere = parseEnvironmentFile(root.textOf('/etc/environment') ?? '');
@@ -121,11 +111,4 @@ function entriesOf(sight: Sight, file: string, text: string, owner: string | nul
     }
     return { kind: 'cron', steps: [{ where, started }] };
   });
-}
-
-export function namesIn({ root, findings }: Sight, dir: string): readonly string[] {
-  const listed = root.list(dir);
-  if ('refused' in listed)
-    findings.add('unseen', 'unreadable', { file: dir, line: null }, `could not be read: ${listed.refused}`);
-  return 'names' in listed ? listed.names : [];
 }

@@ -6,7 +6,7 @@ import type { User } from './users.ts';
 import { WRAPPERS, type Wrapper } from './wrappers.ts';
 
 /** What a command is started in. */
-export interface Surroundings {
+export interface Start {
   /** Null where the system that is looked at does not know the user. */
   readonly user: User | null;
   /** Null where it can't be told: `cd "$(dirname "$0")"`. */
@@ -23,7 +23,7 @@ export interface Word {
 }
 
 /** A program that an entry starts, behind all that only leads to it. */
-export interface Started extends Surroundings {
+export interface Started extends Start {
   readonly words: readonly Word[];
 }
 
@@ -47,14 +47,14 @@ const HEADS = new Set(['for', 'case', 'select']);
 const ASSIGNMENT = /^([A-Za-z_]\w*)=(.*)$/s;
 
 /** What a shell's text starts, in order. Every branch of it counts as taken. */
-export function startedByText(text: string, around: Surroundings, findUser: FindUser): Started[] {
+export function startedByText(text: string, around: Start, findUser: FindUser): Started[] {
   const reader = new Reader(findUser);
   reader.readText(text, around, 0);
   return reader.found;
 }
 
 /** What an argument list starts: itself, or what its wrappers lead to. */
-export function startedByWords(words: readonly Word[], around: Surroundings, findUser: FindUser): Started[] {
+export function startedByWords(words: readonly Word[], around: Start, findUser: FindUser): Started[] {
   const reader = new Reader(findUser);
   reader.start(words, around, 0);
   return reader.found;
@@ -76,7 +76,7 @@ class Reader {
     this.#findUser = findUser;
   }
 
-  readText(text: string, around: Surroundings, depth: number): void {
+  readText(text: string, around: Start, depth: number): void {
     if (depth > MAX_DEPTH) return;
     let state: ShellState = { cwd: around.cwd, env: around.env, own: new Map() };
     const outer: ShellState[] = [];
@@ -119,7 +119,7 @@ class Reader {
       this.start(words, { ...inside, env: withAll(state.env, assignments) }, depth);
   }
 
-  start(words: readonly Word[], around: Surroundings, depth: number): void {
+  start(words: readonly Word[], around: Start, depth: number): void {
     const [program] = words;
     if (program === undefined || depth > MAX_DEPTH || this.found.length >= MAX_STARTED) return;
     const name = programName(program.text);
@@ -139,13 +139,7 @@ class Reader {
     } else this.found.push({ ...around, words });
   }
 
-  #startWrapped(
-    wrapper: Wrapper,
-    name: string,
-    words: readonly Word[],
-    around: Surroundings,
-    depth: number,
-  ): void {
+  #startWrapped(wrapper: Wrapper, name: string, words: readonly Word[], around: Start, depth: number): void {
     const options: { name: string; value: Word | null }[] = [];
     let operands: Word[] = [];
     let at = 1;

@@ -1,10 +1,10 @@
 import path from 'node:path';
-import { namesIn, type Sight } from './cron.ts';
 import type { Entry } from './entries.ts';
 import type { Where } from './finding.ts';
-import { type Surroundings, startedByWords, type Word } from './started.ts';
+import { type Start, startedByWords, type Word } from './started.ts';
 import { lastOf, listOf, parseEnvironmentFile, parseUnit, type Setting, splitWords } from './unit-file.ts';
 import type { User } from './users.ts';
+import { namesIn, type Visit } from './visit.ts';
 
 /** What goes before, first. */
 const SYSTEM_DIRS = [
@@ -33,10 +33,10 @@ const EXEC_KEYS = [
 const SYSTEMD_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** Every service that the system's manager, or the one of a user, can start. */
-export function unitEntries(sight: Sight): Entry[] {
-  const { root, users, self } = sight;
-  const entries = servicesIn(sight, SYSTEM_DIRS).flatMap((unit) => entryOf(sight, unit, null));
-  const own = (user: User) => servicesIn(sight, [`${user.home}/.config/systemd/user`], USER_DIRS);
+export function unitEntries(visit: Visit): Entry[] {
+  const { root, users, self } = visit;
+  const entries = servicesIn(visit, SYSTEM_DIRS).flatMap((unit) => entryOf(visit, unit, null));
+  const own = (user: User) => servicesIn(visit, [`${user.home}/.config/systemd/user`], USER_DIRS);
   // Root looks into every home; in others' an ordinary user sees nothing.
   const owners = self === null || self.uid === 0 ? [...users.values()] : [self];
   const seen = new Set<string>();
@@ -44,7 +44,7 @@ export function unitEntries(sight: Sight): Entry[] {
     const dir = root.real(`${user.home}/.config/systemd/user`);
     if (seen.has(dir) || root.stat(dir)?.isDirectory() !== true) continue;
     seen.add(dir);
-    entries.push(...own(user).flatMap((unit) => entryOf(sight, unit, user)));
+    entries.push(...own(user).flatMap((unit) => entryOf(visit, unit, user)));
   }
   return entries;
 }
@@ -55,38 +55,38 @@ interface Unit {
 }
 
 /** @param own looked through for units; `further` only for drop-ins and for what a drop-in of `own` belongs to */
-function servicesIn(sight: Sight, own: readonly string[], further: readonly string[] = []): Unit[] {
+function servicesIn(visit: Visit, own: readonly string[], further: readonly string[] = []): Unit[] {
   const dirs = [...own, ...further];
   const names = new Set<string>();
   const real = new Set<string>();
   for (const dir of own) {
     // /lib is a link to /usr/lib on most.
-    if (real.has(sight.root.real(dir))) continue;
-    real.add(sight.root.real(dir));
-    for (const name of namesIn(sight, dir)) {
+    if (real.has(visit.root.real(dir))) continue;
+    real.add(visit.root.real(dir));
+    for (const name of namesIn(visit, dir)) {
       const unit = /^(.+\.service)(?:\.d)?$/.exec(name)?.[1];
       if (unit !== undefined) names.add(unit);
     }
   }
   return [...names].sort().flatMap((name) => {
-    const settings = readUnit(sight, name, dirs);
+    const settings = readUnit(visit, name, dirs);
     return settings === null ? [] : [{ name, settings }];
   });
 }
 
 /** The unit's file from the first directory that has one, then all drop-ins by their names. */
-function readUnit(sight: Sight, name: string, dirs: readonly string[]): Setting[] | null {
+function readUnit(visit: Visit, name: string, dirs: readonly string[]): Setting[] | null {
   // In an image /dev is empty.
-  const isMasked = (path: string) => sight.root.real(path) === '/dev/null';
+  const isMasked = (path: string) => visit.root.real(path) === '/dev/null';
   const file = dirs
     .map((dir) => `${dir}/${name}`)
-    .find((path) => isMasked(path) || sight.root.stat(path) !== null);
+    .find((path) => isMasked(path) || visit.root.stat(path) !== null);
   if (file === undefined || isMasked(file)) return null;
   const dropIns = new Map<string, string>();
   const template = name.replace(/@[^.]*\./, '@.');
   for (const dir of [...dirs].reverse()) {
     for (const folder of new Set(['service.d', `${template}.d`, `${name}.d`])) {
-      const listed = sight.root.list(`${dir}/${folder}`);
+      const listed = visit.root.list(`${dir}/${folder}`);
       for (const one of 'names' in listed ? listed.names : []) {
         if (one.endsWith('.conf')) dropIns.set(one, `${dir}/${folder}/${one}`);
       }
@@ -95,9 +95,9 @@ function readUnit(sight: Sight, name: string, dirs: readonly string[]): Setting[
   const byName = [...dropIns].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, path]) => path);
   const files = [file, ...byName.filter((path) => !isMasked(path))];
   return files.flatMap((path) => {
-    const reading = sight.root.read(path);
+    const reading = visit.root.read(path);
     if ('refused' in reading)
-      sight.findings.add(
+      visit.findings.add(
         'unseen',
         'unreadable',
         { file: path, line: null },
@@ -108,8 +108,8 @@ function readUnit(sight: Sight, name: string, dirs: readonly string[]): Setting[
 }
 
 /** @param owner whose manager it is; null: the system's */
-function entryOf(sight: Sight, unit: Unit, owner: User | null): Entry[] {
-  const { root, users } = sight;
+function entryOf(visit: Visit, unit: Unit, owner: User | null): Entry[] {
+  const { root, users } = visit;
   const lines = EXEC_KEYS.flatMap((key) => listOf(unit.settings, key));
   if (lines.length === 0) return [];
   const named = lastOf(unit.settings, 'User')?.value;
@@ -131,11 +131,11 @@ function entryOf(sight: Sight, unit: Unit, owner: User | null): Entry[] {
     const reading = root.read(file);
     if ('text' in reading) for (const [name, text] of parseEnvironmentFile(reading.text)) env.set(name, text);
     else if ('refused' in reading)
-      sight.findings.add('unseen', 'unreadable', where, `${file} could not be read: ${reading.refused}`);
+      visit.findings.add('unseen', 'unreadable', where, `${file} could not be read: ${reading.refused}`);
   }
   const cwd = directoryOf(unit.settings, expand, user, owner);
   const steps = lines.flatMap((line) =>
-    stepsOf(line, { user, cwd, env, searched: SYSTEMD_PATH }, sight, expand),
+    stepsOf(line, { user, cwd, env, searched: SYSTEMD_PATH }, visit, expand),
   );
   const isOn = (key: string) =>
     /^(1|yes|y|true|t|on|disconnected)$/i.test(lastOf(unit.settings, key)?.value ?? '');
@@ -158,7 +158,7 @@ function directoryOf(
 }
 
 /** The commands of one line: several may stand on it, with ` ; ` between. */
-function stepsOf(line: Setting, around: Surroundings, sight: Sight, expand: (text: string) => Word) {
+function stepsOf(line: Setting, around: Start, visit: Visit, expand: (text: string) => Word) {
   const steps: { where: Where; started: ReturnType<typeof startedByWords> }[] = [];
   let words: string[] = [];
   const end = () => {
@@ -169,8 +169,8 @@ function stepsOf(line: Setting, around: Surroundings, sight: Sight, expand: (tex
     const variables = (word: string) =>
       prefix.includes(':') ? [expand(word)] : withVariables(expand(word), around.env);
     const argv = [expand(program), ...(prefix.includes('@') ? rest.slice(1) : rest).flatMap(variables)];
-    const user = prefix.includes('+') ? (sight.users.get('root') ?? null) : around.user;
-    const started = startedByWords(argv, { ...around, user }, (name) => findUser(sight.users, name));
+    const user = prefix.includes('+') ? (visit.users.get('root') ?? null) : around.user;
+    const started = startedByWords(argv, { ...around, user }, (name) => findUser(visit.users, name));
     steps.push({ where: line.where, started });
   };
   for (const word of splitWords(line.value)) {

@@ -1,14 +1,13 @@
 import path from 'node:path';
-import { type NamedPlace, type Place, refuseAccident, resolvePlace } from '../config/place.ts';
+import { type LockPlace, type NamedPlace, refuseAccident, resolvePlace } from '../config/place.ts';
 import { RunlockError, systemCode } from '../errors.ts';
 import { readInvocation } from '../evidence/invocation.ts';
 import { programName } from '../evidence/programs.ts';
 import { redactArgv } from '../redact.ts';
-import type { Sight } from './cron.ts';
-import { SWEPT } from './directory.ts';
 import type { Entry } from './entries.ts';
 import type { Where } from './finding.ts';
 import { type Started, startedByWords, UNKNOWN, type Word } from './started.ts';
+import { SWEPT, type Visit } from './visit.ts';
 
 /** What a command line of runlock's says, as runlock itself reads it. */
 export interface Call {
@@ -43,7 +42,7 @@ export interface UsedPlace {
   readonly lock: string;
   readonly config: string | null;
   readonly singleMachine: boolean;
-  readonly by: Place['by'];
+  readonly by: LockPlace['by'];
   /** Two places with the same one are the same lock. */
   readonly identity: string;
 }
@@ -53,16 +52,17 @@ export interface Job {
   readonly entry: Entry;
   readonly where: Where;
   readonly started: Started;
-  readonly guard: Use | null;
+  /** The call that takes the lock around it. */
+  readonly under: Use | null;
 }
 
 /** Commands that take or free a lock: they are what a job's entries must agree on. */
 const TAKING = new Set(['acquire', 'run']);
 
-/** Finds the calls of runlock's in entries, and what they guard. */
+/** Finds the calls of runlock's in entries, and what runs under them. */
 export function findUses(
   entries: readonly Entry[],
-  sight: Sight,
+  visit: Visit,
   readCall: ReadCall,
 ): { uses: Use[]; jobs: Job[] } {
   const uses: Use[] = [];
@@ -72,13 +72,13 @@ export function findUses(
     const bare: { where: Where; started: Started }[] = [];
     for (const { where, started } of entry.steps) {
       for (const one of started) {
-        const found = readUse(entry, where, one, sight, readCall);
+        const found = readUse(entry, where, one, visit, readCall);
         if (found === 'none') bare.push({ where, started: one });
-        else if (found !== null) own.push(...usesWithin(found, sight, readCall, jobs, 0));
+        else if (found !== null) own.push(...usesWithin(found, visit, readCall, jobs, 0));
       }
     }
     const acquired = own.find(({ call }) => call.verb === 'acquire') ?? null;
-    jobs.push(...bare.map(({ where, started }) => ({ entry, where, started, guard: acquired })));
+    jobs.push(...bare.map(({ where, started }) => ({ entry, where, started, under: acquired })));
     uses.push(...own);
   }
   return { uses, jobs };
@@ -88,20 +88,20 @@ export function findUses(
 const MAX_DEPTH = 8;
 
 /** A call, and those in the command of a `run`. */
-function usesWithin(use: Use, sight: Sight, readCall: ReadCall, jobs: Job[], depth: number): Use[] {
+function usesWithin(use: Use, visit: Visit, readCall: ReadCall, jobs: Job[], depth: number): Use[] {
   const { entry, where, started, call } = use;
   if (call.verb !== 'run' || depth > MAX_DEPTH) return [use];
   const words = started.words.slice(started.words.length - call.command.length);
   const inner = startedByWords(
     words,
     { user: started.user, cwd: started.cwd, env: started.env },
-    (name) => sight.users.get(name) ?? null,
+    (name) => visit.users.get(name) ?? null,
   );
   const uses = [use];
   for (const one of inner) {
-    const found = readUse(entry, where, one, sight, readCall);
-    if (found === 'none') jobs.push({ entry, where, started: one, guard: use });
-    else if (found !== null) uses.push(...usesWithin(found, sight, readCall, jobs, depth + 1));
+    const found = readUse(entry, where, one, visit, readCall);
+    if (found === 'none') jobs.push({ entry, where, started: one, under: use });
+    else if (found !== null) uses.push(...usesWithin(found, visit, readCall, jobs, depth + 1));
   }
   return uses;
 }
@@ -111,7 +111,7 @@ function readUse(
   entry: Entry,
   where: Where,
   started: Started,
-  sight: Sight,
+  visit: Visit,
   readCall: ReadCall,
 ): Use | 'none' | null {
   const program = programOf(started.words);
@@ -120,12 +120,12 @@ function readUse(
   try {
     const call = readCall(argv.map((word) => word.text));
     if (call === null) return null;
-    const place = placeOfCall(call, argv, started, { entry, where }, sight);
+    const place = placeOfCall(call, argv, started, { entry, where }, visit);
     return { entry, where, started, program: program.text, node: program.node, call, place };
   } catch (error) {
     if (!(error instanceof RunlockError)) throw error;
     const what = `runlock refuses this command line: ${harmless(readCall, argv) ?? 'see its own message'}`;
-    sight.findings.add('problem', 'misuse', where, what, 'mend it: this entry fails with code 2');
+    visit.findings.add('problem', 'misuse', where, what, 'mend it: this entry fails with code 2');
     return null;
   }
 }
@@ -162,9 +162,9 @@ function placeOfCall(
   argv: readonly Word[],
   started: Started,
   { entry, where }: { entry: Entry; where: Where },
-  sight: Sight,
+  visit: Visit,
 ): UsedPlace | null {
-  const { root, findings } = sight;
+  const { root, findings } = visit;
   const { named } = call;
   const unsure = (what: string) => {
     findings.add(
@@ -207,14 +207,14 @@ function placeOfCall(
         'name a directory outside of /tmp and /var/tmp',
       );
     }
-    refuse(place, base, call, started, where, sight);
+    refuse(place, base, call, started, where, visit);
     return {
       base,
       lock: place.name.text,
       config: place.config.path === null ? null : root.inner(place.config.path),
       singleMachine: place.config.singleMachine,
       by: place.by,
-      identity: `${isPrivate ? where.file : directoryIdentity(sight, base)}\0${place.name.key}`,
+      identity: `${isPrivate ? where.file : directoryIdentity(visit, base)}\0${place.name.key}`,
     };
   } catch (error) {
     if (error instanceof Unsure) return unsure(error.message);
@@ -228,9 +228,16 @@ function placeOfCall(
   }
 }
 
-function refuse(place: Place, base: string, call: Call, started: Started, where: Where, sight: Sight): void {
+function refuse(
+  place: LockPlace,
+  base: string,
+  call: Call,
+  started: Started,
+  where: Where,
+  visit: Visit,
+): void {
   if (place.by !== 'nothing' || !TAKING.has(call.verb)) return;
-  const { root, findings } = sight;
+  const { root, findings } = visit;
   if (root.stat(base) === null) {
     try {
       refuseAccident(root.outer(base), [
@@ -260,7 +267,7 @@ function refuse(place: Place, base: string, call: Call, started: Started, where:
 }
 
 /** By the directory itself where there is one: a path may be a link, or the mount of another. */
-function directoryIdentity({ root }: Sight, base: string): string {
+function directoryIdentity({ root }: Visit, base: string): string {
   const stat = root.stat(base);
   return stat === null ? root.real(base) : `${stat.dev}:${stat.ino}`;
 }
