@@ -571,6 +571,22 @@ test('the directory that is named is looked at on this system; with --root that 
   expect((await box.runlock(['doctor', '--root', path.join(box.dir, 'nowhere')])).code).toBe(1);
 });
 
+test('from a deleted working directory entries and a named directory are looked at, and what is not is said', async () => {
+  cron('backup', `@daily root ${RUN} --dir /srv/app/runs -- /srv/app/backup.sh`);
+  box.makeRuns();
+  const gone = async (args: string) => {
+    const script = `mkdir gone && cd gone && rmdir ../gone && '${process.execPath}' '${BINARY}' doctor ${args}`;
+    return await box.exec('sh', ['-c', script]);
+  };
+  expect(await gone(`--root '${root}'`)).toMatchObject({ code: 0, stderr: '' });
+  const named = await gone(`--dir '${box.runs}'`);
+  expect(named.stderr).toBe('');
+  expect(named.stdout).toContain(`ok       ${box.runs}: kernel locks work`);
+  const bare = await gone('');
+  expect(bare).toMatchObject({ code: 1, stderr: '' });
+  expect(bare.stdout).toContain('unseen   could not find the current directory for .: ENOENT');
+});
+
 test.runIf(isRoot())('an ordinary user is told what could not be read, and that is no 0', async () => {
   put('var/spool/cron/crontabs/ann', '@daily true\n');
   fs.chmodSync(path.join(root, 'var/spool/cron/crontabs'), 0o700);

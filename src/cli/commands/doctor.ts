@@ -35,7 +35,8 @@ export async function main(args: Arguments): Promise<number> {
 
 function rootOf(args: Arguments): string {
   const named = args.text('root');
-  if (named === undefined) return path.parse(process.cwd()).root;
+  // An absolute path, so that a current directory that was deleted does not matter.
+  if (named === undefined) return path.resolve('/');
   try {
     const dir = fs.realpathSync(absolute(named));
     if (!fs.statSync(dir).isDirectory())
@@ -74,7 +75,8 @@ function ownPlace(args: Arguments, { root, findings }: Visit): NamedDirectory | 
     return { base, singleMachine: config.singleMachine };
   } catch (error) {
     if (named || !(error instanceof RunlockError)) throw error;
-    findings.add('problem', 'configuration', null, error.message, 'mend it');
+    if (error.code === 'io') findings.add('unseen', 'unreadable', null, error.message);
+    else findings.add('problem', 'configuration', null, error.message, 'mend it');
     return null;
   }
 }
