@@ -2,9 +2,9 @@ import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { parseCrontab } from './crontab.ts';
 import type { Entry } from './entries.ts';
-import { type FindUser, startedByText } from './started.ts';
+import { startedByText } from './started.ts';
 import { parseEnvironmentFile } from './unit-file.ts';
-import type { User } from './users.ts';
+import { findUser, type User } from './users.ts';
 import { namesIn, type Visit } from './visit.ts';
 
 /** Where the crontabs of users are, one file a user: Debian, SUSE, Red Hat, Alpine. */
@@ -75,14 +75,13 @@ async function ownEntries(visit: Visit, self: User): Promise<Entry[]> {
 
 function entriesOf(visit: Visit, file: string, text: string, owner: string | null): Entry[] {
   const { root, users, findings } = visit;
-  const findUser: FindUser = (name) => users.get(name) ?? null;
   // Debian's cron reads it for every job; what the crontab says goes before.
   const everywhere = parseEnvironmentFile(root.textOf('/etc/environment') ?? '');
   const { jobs, cutLine } = parseCrontab(text, { userField: owner === null });
   return jobs.map((job) => {
     const where = { file, line: job.line };
     const name = owner ?? job.user ?? '';
-    const user = findUser(name);
+    const user = findUser(users, name, null);
     const home = job.variables.get('HOME') ?? user?.home;
     const env = new Map([
       ...everywhere,
@@ -90,7 +89,7 @@ function entriesOf(visit: Visit, file: string, text: string, owner: string | nul
       ...(home === undefined ? [] : [['HOME', home] as const]),
       ...job.variables,
     ]);
-    const started = startedByText(job.command, { user, cwd: home ?? null, env }, findUser);
+    const started = startedByText(job.command, { user, cwd: home ?? null, env }, users);
     if (/\brunlock\b/.test(job.command)) {
       if (user === null)
         findings.add(
@@ -109,6 +108,6 @@ function entriesOf(visit: Visit, file: string, text: string, owner: string | nul
           'end the line',
         );
     }
-    return { kind: 'cron', steps: [{ where, started }] };
+    return { kind: 'cron', steps: [{ where, text: job.text, started }] };
   });
 }

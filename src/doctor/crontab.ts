@@ -6,6 +6,8 @@ export interface CronJob {
   readonly user: string | null;
   /** What the shell is given: up to the first `%`, which begins its stdin. */
   readonly command: string;
+  /** The command with its stdin. */
+  readonly text: string;
   /** The environment lines above it. */
   readonly variables: ReadonlyMap<string, string>;
 }
@@ -50,12 +52,12 @@ function isSchedule(schedule: string | undefined): boolean {
   return schedule !== undefined && !schedule.includes('=');
 }
 
-function readJob(line: string, userField: boolean): { user: string | null; command: string } | null {
+function readJob(line: string, userField: boolean): Pick<CronJob, 'user' | 'command' | 'text'> | null {
   // FreeBSD has options, others a dash that turns off the log, before the command or the user.
   const text = line.replace(/^(?:-[nq]+\s+)+/, '');
   const [, user = '', rest = ''] = userField ? (/^-?(\S+)\s+(.*)$/s.exec(text) ?? []) : [null, '', text];
   const command = beforePercent(rest);
-  return command === '' ? null : { user: userField ? user : null, command };
+  return command === '' ? null : { user: userField ? user : null, command, text: rest };
 }
 
 /** `%` begins the command's stdin, `\%` is a percent sign. */

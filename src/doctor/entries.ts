@@ -7,7 +7,14 @@ export interface Entry {
   /** Its /tmp and /var/tmp are its own: what is there is seen by nobody else. */
   readonly privateTmp?: true;
   /** What it starts, one after the other: a unit has several lines. */
-  readonly steps: readonly { readonly where: Where; readonly started: readonly Started[] }[];
+  readonly steps: readonly Step[];
+}
+
+export interface Step {
+  readonly where: Where;
+  /** The line as it is written, with what of it could not be read as a command. */
+  readonly text: string;
+  readonly started: readonly Started[];
 }
 
 /** What a crontab, a unit or a task is called where its lines are spoken of. */

@@ -31,7 +31,7 @@ export async function examine(
       ? await taskEntries(visit)
       : [...(await cronEntries(visit)), ...unitEntries(visit)];
   const { uses, jobs } = findUses(entries, visit, readCall);
-  if (uses.length === 0)
+  if (uses.length === 0 && !visit.findings.list.some(({ about }) => about === 'unsure'))
     visit.findings.add('note', 'noEntries', null, 'nothing that was looked at starts runlock');
   compareJobs(uses, jobs, visit);
   const finder = new BinaryFinder(visit);
@@ -69,7 +69,7 @@ function sayEntry({ use, binaries }: EntryFacts, { findings }: Visit): void {
   if (place === null || binaries.runlock === null) return;
   const node = binaries.nodeVersion === null ? '' : `, Node ${binaries.nodeVersion}`;
   findings.add(
-    findings.hasProblem(where) ? 'note' : 'ok',
+    findings.hasDoubt(where) ? 'note' : 'ok',
     'entry',
     where,
     `${kindWords(entry.kind)}, user ${started.user?.name ?? 'unknown'}: ${call.verb} on ${lockWords(place)} (${byWords(place)}), by ${binaries.runlock}${node}`,
@@ -132,7 +132,13 @@ async function taskEntries({ findings }: Visit): Promise<Entry[]> {
     };
     return {
       kind: 'task',
-      steps: [{ where: { file: task, line: null }, started: startedByWords(words, around, () => null) }],
+      steps: [
+        {
+          where: { file: task, line: null },
+          text: `${command} ${args}`,
+          started: startedByWords(words, around, new Map()),
+        },
+      ],
     };
   });
 }

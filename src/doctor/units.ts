@@ -1,10 +1,10 @@
 import path from 'node:path';
-import type { Entry } from './entries.ts';
-import type { Where } from './finding.ts';
+import type { Entry, Step } from './entries.ts';
 import { type Start, startedByWords, type Word } from './started.ts';
 import { lastOf, listOf, parseEnvironmentFile, parseUnit, type Setting, splitWords } from './unit-file.ts';
-import type { User } from './users.ts';
+import { findUser, type User } from './users.ts';
 import { namesIn, type Visit } from './visit.ts';
+import { SYSTEM_PATH } from './wrappers.ts';
 
 /** What goes before, first. */
 const SYSTEM_DIRS = [
@@ -30,7 +30,6 @@ const EXEC_KEYS = [
   'ExecStop',
   'ExecStopPost',
 ];
-const SYSTEMD_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** Every service that the system's manager, or the one of a user, can start. */
 export function unitEntries(visit: Visit): Entry[] {
@@ -116,8 +115,8 @@ function entryOf(visit: Visit, unit: Unit, owner: User | null): Entry[] {
   // Specifiers mean the manager's user, whatever User= says.
   const manager = owner ?? users.get('root') ?? null;
   const expand = (text: string) => specifiers(text, unit.name, manager);
-  const user = owner ?? (named === undefined ? manager : findUser(users, expand(named).text));
-  const env = new Map([['PATH', SYSTEMD_PATH]]);
+  const user = owner ?? (named === undefined ? manager : findUser(users, expand(named).text, ''));
+  const env = new Map([['PATH', SYSTEM_PATH]]);
   if (user !== null && (owner !== null || named !== undefined))
     env.set('HOME', user.home).set('LOGNAME', user.name);
   for (const { value } of listOf(unit.settings, 'Environment')) {
@@ -135,7 +134,7 @@ function entryOf(visit: Visit, unit: Unit, owner: User | null): Entry[] {
   }
   const cwd = directoryOf(unit.settings, expand, user, owner);
   const steps = lines.flatMap((line) =>
-    stepsOf(line, { user, cwd, env, searched: SYSTEMD_PATH }, visit, expand),
+    stepsOf(line, { user, cwd, env, searched: SYSTEM_PATH }, visit, expand),
   );
   const isOn = (key: string) =>
     /^(1|yes|y|true|t|on|disconnected)$/i.test(lastOf(unit.settings, key)?.value ?? '');
@@ -159,10 +158,11 @@ function directoryOf(
 
 /** The commands of one line: several may stand on it, with ` ; ` between. */
 function stepsOf(line: Setting, around: Start, visit: Visit, expand: (text: string) => Word) {
-  const steps: { where: Where; started: ReturnType<typeof startedByWords> }[] = [];
+  const steps: Step[] = [];
   let words: string[] = [];
   const end = () => {
     const [first = '', ...rest] = words;
+    const text = words.join(' ');
     words = [];
     const [, prefix = '', program = ''] = /^([@:+!|-]*)(.*)$/s.exec(first) ?? [];
     if (program === '') return;
@@ -170,8 +170,8 @@ function stepsOf(line: Setting, around: Start, visit: Visit, expand: (text: stri
       prefix.includes(':') ? [expand(word)] : withVariables(expand(word), around.env);
     const argv = [expand(program), ...(prefix.includes('@') ? rest.slice(1) : rest).flatMap(variables)];
     const user = prefix.includes('+') ? (visit.users.get('root') ?? null) : around.user;
-    const started = startedByWords(argv, { ...around, user }, (name) => findUser(visit.users, name));
-    steps.push({ where: line.where, started });
+    const started = startedByWords(argv, { ...around, user }, visit.users);
+    steps.push({ where: line.where, text, started });
   };
   for (const word of splitWords(line.value)) {
     if (word === ';') end();
@@ -225,8 +225,4 @@ function specifiers(text: string, unit: string, user: User | null): Word {
     return value ?? raw;
   });
   return { text: filled, certain };
-}
-
-function findUser(users: ReadonlyMap<string, User>, name: string): User | null {
-  return users.get(name) ?? [...users.values()].find(({ uid }) => String(uid) === name) ?? null;
 }

@@ -4,9 +4,10 @@ import { RunlockError, systemCode } from '../errors.ts';
 import { readInvocation } from '../evidence/invocation.ts';
 import { programName } from '../evidence/programs.ts';
 import { redactArgv } from '../redact.ts';
-import type { Entry } from './entries.ts';
+import type { Entry, Step } from './entries.ts';
 import type { Where } from './finding.ts';
-import { type Started, startedByWords, UNKNOWN, type Word } from './started.ts';
+import { mayStartRunlock, mentionsRunlock, namesRunlock } from './mentions.ts';
+import { MAX_STARTED, type Started, startedByWords, UNKNOWN, type Word } from './started.ts';
 import { SWEPT, type Visit } from './visit.ts';
 
 /** What a command line of runlock's says, as runlock itself reads it. */
@@ -70,18 +71,49 @@ export function findUses(
   for (const entry of entries) {
     const own: Use[] = [];
     const bare: { where: Where; started: Started }[] = [];
-    for (const { where, started } of entry.steps) {
-      for (const one of started) {
+    for (const step of entry.steps) {
+      const { where } = step;
+      let calls = 0;
+      for (const one of step.started) {
         const found = readUse(entry, where, one, visit, readCall);
-        if (found === 'none') bare.push({ where, started: one });
-        else if (found !== null) own.push(...usesWithin(found, visit, readCall, jobs, 0));
+        if (found !== 'none') calls += 1;
+        if (found === 'none') {
+          if (!isAstray(one, where, visit)) bare.push({ where, started: one });
+        } else if (found !== null) own.push(...usesWithin(found, visit, readCall, jobs, 0));
       }
+      lookForMore(step, calls, visit);
     }
     const acquired = own.find(({ call }) => call.verb === 'acquire') ?? null;
     jobs.push(...bare.map(({ where, started }) => ({ entry, where, started, under: acquired })));
     uses.push(...own);
   }
   return { uses, jobs };
+}
+
+/** A command that may start runlock in a way that is not followed is no job of its own; it is told. */
+function isAstray(started: Started, where: Where, visit: Visit): boolean {
+  if (!mayStartRunlock(started, visit.root)) return false;
+  const [program = ''] = redactArgv(started.words.slice(0, 1).map((word) => word.text));
+  sayAstray(`its words name runlock, but how ${program} starts it is not followed`, where, visit);
+  return true;
+}
+
+/** What names runlock, and no command that was found in it does. */
+function lookForMore({ where, text, started }: Step, calls: number, visit: Visit): void {
+  if (!mentionsRunlock(text)) return;
+  if (started.length >= MAX_STARTED) sayAstray('it starts more than is looked at', where, visit);
+  else if (calls === 0 && !started.some(namesRunlock))
+    sayAstray('it names runlock, but no command that was found in it does', where, visit);
+}
+
+function sayAstray(what: string, where: Where, { findings }: Visit): void {
+  findings.add(
+    'note',
+    'unsure',
+    where,
+    `whether this takes a lock, and which one, can't be told from here: ${what}`,
+    'look by hand which directory and lock it means',
+  );
 }
 
 /** `run` within `run`: nobody goes further, and a hostile line must come to an end. */
@@ -95,13 +127,14 @@ function usesWithin(use: Use, visit: Visit, readCall: ReadCall, jobs: Job[], dep
   const inner = startedByWords(
     words,
     { user: started.user, cwd: started.cwd, env: started.env },
-    (name) => visit.users.get(name) ?? null,
+    visit.users,
   );
   const uses = [use];
   for (const one of inner) {
     const found = readUse(entry, where, one, visit, readCall);
-    if (found === 'none') jobs.push({ entry, where, started: one, under: use });
-    else if (found !== null) uses.push(...usesWithin(found, visit, readCall, jobs, depth + 1));
+    if (found === 'none') {
+      if (!isAstray(one, where, visit)) jobs.push({ entry, where, started: one, under: use });
+    } else if (found !== null) uses.push(...usesWithin(found, visit, readCall, jobs, depth + 1));
   }
   return uses;
 }
@@ -121,9 +154,21 @@ function readUse(
     const call = readCall(argv.map((word) => word.text));
     if (call === null) return null;
     const place = placeOfCall(call, argv, started, { entry, where }, visit);
+    // A task's user is the system's affair: no files say what he may do.
+    if (started.user === null && entry.kind !== 'task' && !visit.findings.hasDoubt(where))
+      visit.findings.add(
+        'note',
+        'unsure',
+        where,
+        "which user this runs as can't be told from here, so not what he may write to either",
+      );
     return { entry, where, started, program: program.text, node: program.node, call, place };
   } catch (error) {
     if (!(error instanceof RunlockError)) throw error;
+    if (argv.some((word) => !word.certain)) {
+      sayAstray('a part of its command line is only known when it runs', where, visit);
+      return null;
+    }
     const what = `runlock refuses this command line: ${harmless(readCall, argv) ?? 'see its own message'}`;
     visit.findings.add('problem', 'misuse', where, what, 'mend it: this entry fails with code 2');
     return null;

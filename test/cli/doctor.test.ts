@@ -587,6 +587,78 @@ test('from a deleted working directory entries and a named directory are looked 
   expect(bare.stdout).toContain('unseen   could not find the current directory for .: ENOENT');
 });
 
+const TAKE = `${RUN} --dir /srv/app/runs -- /srv/app/backup.sh`;
+
+test.each([
+  ['another machine or container', `ssh host ${TAKE}`],
+  ['a container', `docker exec app ${TAKE}`],
+  ['another root', `chroot /srv/jail ${TAKE}`],
+  ['a text for another machine', `ssh host 'cd /srv && ${TAKE}'`],
+  ['a program that nobody knows', `/opt/bin/wrap --lock=no '${TAKE}'`],
+  ['one that gets the words by another', `parallel ${TAKE} ::: a b`],
+  ['a variable', `$RUNLOCK run --dir /srv/app/runs -- /srv/app/backup.sh`],
+  ['a text that the shell makes', `eval "${TAKE}"`],
+  ['what a shell reads', `echo "${TAKE}" | at now`],
+  ['the stdin of a shell', `sh %${TAKE}`],
+  ['a trap', `trap '${TAKE}' EXIT`],
+  ['a unit with properties of its own', `systemd-run -p DynamicUser=yes ${TAKE}`],
+  ['a command that xargs completes', `cat list | xargs -n1 runlock`],
+  ['a text in a text', `sh -c 'find / -exec ${TAKE} \\;'`],
+])('runlock that is started by %s is told, and its entry is not ok', async (_, command) => {
+  cron('astray', `@daily root ${command}`);
+  const got = await report();
+  expect(found(got, 'ok', 'entry')).toEqual([]);
+  expect(found(got, 'note', 'unsure')).toEqual([
+    expect.stringMatching(/^\/etc\/cron.d\/astray:2 whether this takes a lock, and which one, can't be told/),
+  ]);
+  expect(found(got, 'note', 'noEntries')).toEqual([]);
+});
+
+test('a line that is followed in part is not ok as a whole; one that only speaks of runlock is', async () => {
+  cron(
+    'part',
+    `@daily root ${TAKE} && ssh host ${TAKE}`,
+    `@daily root test -x /usr/local/bin/runlock && ${TAKE} || echo runlock failed; logger -t runlock "$(runlock status --dir /srv/app/runs)"`,
+  );
+  const got = await report();
+  expect(found(got, 'note', 'unsure')).toEqual([expect.stringContaining('/etc/cron.d/part:2 whether')]);
+  expect(found(got, 'note', 'entry')).toEqual([
+    expect.stringContaining('/etc/cron.d/part:2 cron, user root: run'),
+  ]);
+  expect(found(got, 'ok', 'entry')).toEqual([
+    expect.stringContaining('/etc/cron.d/part:3 cron, user root: run'),
+    expect.stringContaining('/etc/cron.d/part:3 cron, user root: status'),
+  ]);
+});
+
+test('wrappers that lead to runlock are followed, with the user that they name', async () => {
+  const uid = '4711';
+  cron(
+    'wrapped',
+    ...[
+      `setpriv --reuid=ann --clear-groups ${TAKE}`,
+      `chpst -u ann ${TAKE}`,
+      `sudo -u '#${uid}' ${TAKE}`,
+      `systemd-run --wait --uid=${uid} ${TAKE}`,
+      `su - ann -c "/usr/local/bin/${TAKE}"`,
+      `runuser -l ann -c "${TAKE}"`,
+      `runuser -u ann -- ${TAKE}`,
+      `script -qc "sudo -u ann ${TAKE}" /dev/null`,
+    ].map((command) => `@daily root ${command}`),
+  );
+  const got = await report();
+  expect(got.entries.map(({ user, dir }) => [user, dir])).toEqual(Array(8).fill(['ann', '/srv/app/runs']));
+});
+
+test('an entry whose user is not known there is not ok', async () => {
+  unit('x.service', 'User=nobodyhere', `ExecStart=/usr/local/bin/${TAKE}`);
+  const got = await report();
+  expect(found(got, 'ok', 'entry')).toEqual([]);
+  expect(found(got, 'note', 'unsure')).toEqual([
+    expect.stringContaining("which user this runs as can't be told"),
+  ]);
+});
+
 test.runIf(isRoot())('an ordinary user is told what could not be read, and that is no 0', async () => {
   put('var/spool/cron/crontabs/ann', '@daily true\n');
   fs.chmodSync(path.join(root, 'var/spool/cron/crontabs'), 0o700);
