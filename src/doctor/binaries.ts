@@ -71,6 +71,7 @@ export class BinaryFinder {
       );
       return none;
     }
+    if (this.#isHidden(use, file)) return none;
     if (node !== null) return { ...none, ...this.#examineNode(use, file), runlock: program };
     const found = this.#identify(file);
     if (found.type !== 'ours') {
@@ -88,7 +89,22 @@ export class BinaryFinder {
       );
       return { ...none, runlock: file, version: found.version };
     }
+    if (this.#isHidden(use, interpreter)) return { ...none, runlock: file, version: found.version };
     return { ...this.#examineNode(use, interpreter), runlock: file, version: found.version };
+  }
+
+  /** A unit may not see what is on the disk. */
+  #isHidden({ where, sandbox }: Use, file: string): boolean {
+    const seen = sandbox?.look(file);
+    if (seen?.type !== 'hidden' && seen?.type !== 'own') return false;
+    this.#visit.findings.add(
+      'problem',
+      'notFound',
+      where,
+      `the unit does not see ${file} (${seen.by})`,
+      'install it where the unit may look, such as /usr/local',
+    );
+    return true;
   }
 
   #identify(file: string): RunlockProgram {

@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
 import path from 'node:path';
-import { parseCrontab } from './crontab.ts';
+import { parseAnacrontab, parseCrontab } from './crontab.ts';
 import type { Entry } from './entries.ts';
-import { startedByText } from './started.ts';
+import { startedByText, UNKNOWN } from './started.ts';
 import { parseEnvironmentFile } from './unit-file.ts';
 import { findUser, type User } from './users.ts';
 import { namesIn, type Visit } from './visit.ts';
@@ -62,6 +62,28 @@ export async function cronEntries(visit: Visit): Promise<Entry[]> {
   return entries;
 }
 
+const ANACRONTAB = '/etc/anacrontab';
+
+/** anacron starts its jobs as root, in `/`, with what its own starter gave it: cron, a unit or somebody's shell. */
+export function anacronEntries({ root, users, findings }: Visit): Entry[] {
+  const reading = root.read(ANACRONTAB);
+  if ('refused' in reading)
+    findings.add(
+      'unseen',
+      'unreadable',
+      { file: ANACRONTAB, line: null },
+      `could not be read: ${reading.refused}`,
+    );
+  if (!('text' in reading)) return [];
+  return parseAnacrontab(reading.text).map(({ line, command, text, variables }) => {
+    const env = new Map([['PATH', UNKNOWN], ...variables]);
+    const user = findUser(users, 'root', null);
+    const started = startedByText(command, { user, cwd: '/', env }, users);
+    const step = { where: { file: ANACRONTAB, line }, text, started, sandbox: null };
+    return { kind: 'anacron', steps: [step] };
+  });
+}
+
 /** An ordinary user may not look into the spool: `crontab -l` shows his own. */
 async function ownEntries(visit: Visit, self: User): Promise<Entry[]> {
   const text = await new Promise<string | null>((resolve) => {
@@ -108,6 +130,6 @@ function entriesOf(visit: Visit, file: string, text: string, owner: string | nul
           'end the line',
         );
     }
-    return { kind: 'cron', steps: [{ where, text: job.text, started }] };
+    return { kind: 'cron', steps: [{ where, text: job.text, started, sandbox: null }] };
   });
 }

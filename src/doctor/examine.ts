@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import { type Binaries, BinaryFinder } from './binaries.ts';
 import { byWords, compareJobs, lockWords } from './compare.ts';
-import { cronEntries } from './cron.ts';
+import { anacronEntries, cronEntries } from './cron.ts';
 import { examineDirectory, type StateDirectory } from './directory.ts';
 import { type Entry, kindWords } from './entries.ts';
 import { startedByWords } from './started.ts';
@@ -29,7 +29,7 @@ export async function examine(
   const entries =
     process.platform === 'win32'
       ? await taskEntries(visit)
-      : [...(await cronEntries(visit)), ...unitEntries(visit)];
+      : [...(await cronEntries(visit)), ...anacronEntries(visit), ...unitEntries(visit)];
   const { uses, jobs } = findUses(entries, visit, readCall);
   if (uses.length === 0 && !visit.findings.list.some(({ about }) => about === 'unsure'))
     visit.findings.add('note', 'noEntries', null, 'nothing that was looked at starts runlock');
@@ -137,6 +137,7 @@ async function taskEntries({ findings }: Visit): Promise<Entry[]> {
           where: { file: task, line: null },
           text: `${command} ${args}`,
           started: startedByWords(words, around, new Map()),
+          sandbox: null,
         },
       ],
     };

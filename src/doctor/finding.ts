@@ -41,8 +41,13 @@ export class Findings {
     const key = JSON.stringify([about, place, what]);
     if (this.#known.has(key)) return;
     this.#known.add(key);
-    if (level === 'problem' || level === 'unseen' || DOUBTS.has(about)) this.#doubted.add(place);
+    if (level === 'problem' || level === 'unseen' || DOUBTS.has(about)) this.doubt(where);
     this.#list.push({ level, about, what, where, advice });
+  }
+
+  /** What stands there is not known to be right, for a reason that is told of another place. */
+  doubt(where: Where | null): void {
+    this.#doubted.add(placeOf(where));
   }
 
   hasDoubt(where: Where): boolean {

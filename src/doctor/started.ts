@@ -333,7 +333,7 @@ function assignmentIn(word: Word | undefined): [string, string] | null {
   return name === undefined || value === undefined ? null : [name, word?.certain ? value : UNKNOWN];
 }
 
-function withAll(
+export function withAll(
   variables: ReadonlyMap<string, string>,
   more: readonly (readonly [string, string])[],
 ): ReadonlyMap<string, string> {
@@ -344,7 +344,7 @@ function withAll(
 }
 
 /** After commands that nobody has read: they may set what says where runlock and its directory are. */
-function afterUnknown(env: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+export function afterUnknown(env: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   return withAll(env, [
     ['PATH', UNKNOWN],
     ['RUNLOCK_DIR', UNKNOWN],

@@ -7,6 +7,7 @@ import { redactArgv } from '../redact.ts';
 import type { Entry, Step } from './entries.ts';
 import type { Where } from './finding.ts';
 import { mayStartRunlock, mentionsRunlock, namesRunlock } from './mentions.ts';
+import type { Sandbox, Seen } from './sandbox.ts';
 import { MAX_STARTED, type Started, startedByWords, UNKNOWN, type Word } from './started.ts';
 import { SWEPT, type Visit } from './visit.ts';
 
@@ -33,6 +34,7 @@ export interface Use {
   readonly program: string;
   readonly node: string | null;
   readonly call: Call;
+  readonly sandbox: Sandbox | null;
   /** Null where it can't be told. */
   readonly place: UsedPlace | null;
 }
@@ -59,6 +61,8 @@ export interface Job {
 
 /** Commands that take or free a lock: they are what a job's entries must agree on. */
 const TAKING = new Set(['acquire', 'run']);
+/** Commands that write nothing. */
+const LOOKING = new Set(['status', 'history']);
 
 /** Finds the calls of runlock's in entries, and what runs under them. */
 export function findUses(
@@ -75,7 +79,7 @@ export function findUses(
       const { where } = step;
       let calls = 0;
       for (const one of step.started) {
-        const found = readUse(entry, where, one, visit, readCall);
+        const found = readUse(entry, step, one, visit, readCall);
         if (found !== 'none') calls += 1;
         if (found === 'none') {
           if (!isAstray(one, where, visit)) bare.push({ where, started: one });
@@ -131,7 +135,7 @@ function usesWithin(use: Use, visit: Visit, readCall: ReadCall, jobs: Job[], dep
   );
   const uses = [use];
   for (const one of inner) {
-    const found = readUse(entry, where, one, visit, readCall);
+    const found = readUse(entry, use, one, visit, readCall);
     if (found === 'none') {
       if (!isAstray(one, where, visit)) jobs.push({ entry, where, started: one, under: use });
     } else if (found !== null) uses.push(...usesWithin(found, visit, readCall, jobs, depth + 1));
@@ -142,7 +146,7 @@ function usesWithin(use: Use, visit: Visit, readCall: ReadCall, jobs: Job[], dep
 /** `none`: it is not runlock. Null: it is, but about no lock, or can't be read. */
 function readUse(
   entry: Entry,
-  where: Where,
+  { where, sandbox }: Pick<Step, 'where' | 'sandbox'>,
   started: Started,
   visit: Visit,
   readCall: ReadCall,
@@ -153,7 +157,7 @@ function readUse(
   try {
     const call = readCall(argv.map((word) => word.text));
     if (call === null) return null;
-    const place = placeOfCall(call, argv, started, { entry, where }, visit);
+    const place = placeOfCall(call, argv, started, { where, sandbox }, visit);
     // A task's user is the system's affair: no files say what he may do.
     if (started.user === null && entry.kind !== 'task' && !visit.findings.hasDoubt(where))
       visit.findings.add(
@@ -162,7 +166,7 @@ function readUse(
         where,
         "which user this runs as can't be told from here, so not what he may write to either",
       );
-    return { entry, where, started, program: program.text, node: program.node, call, place };
+    return { entry, where, started, program: program.text, node: program.node, call, sandbox, place };
   } catch (error) {
     if (!(error instanceof RunlockError)) throw error;
     if (argv.some((word) => !word.certain)) {
@@ -206,7 +210,7 @@ function placeOfCall(
   call: Call,
   argv: readonly Word[],
   started: Started,
-  { entry, where }: { entry: Entry; where: Where },
+  { where, sandbox }: Pick<Step, 'where' | 'sandbox'>,
   visit: Visit,
 ): UsedPlace | null {
   const { root, findings } = visit;
@@ -227,11 +231,17 @@ function placeOfCall(
   const isDoubtful = ({ text, certain }: Word) => !certain && values.some((value) => text.endsWith(value));
   if (own.some(isDoubtful)) return unsure('what it says is only known when it runs');
   try {
+    // A unit may not see a link on the way.
+    const names = new Map<string, string>();
+    const outer = (inner: string) => {
+      names.set(root.outer(inner), inner);
+      return root.outer(inner);
+    };
     const place = resolvePlace(named, {
       resolve: (file) => {
-        if (path.isAbsolute(file)) return root.outer(file);
+        if (path.isAbsolute(file)) return outer(file);
         if (started.cwd === null) throw new Unsure('its current directory is only known when it runs');
-        return root.outer(path.resolve(started.cwd, file));
+        return outer(path.resolve(started.cwd, file));
       },
       variable: (name) => {
         const value = started.env.get(name);
@@ -242,16 +252,9 @@ function placeOfCall(
     });
     // A configuration's own absolute path is one of that system's.
     const base = root.inner(place.base);
-    const isPrivate = entry.privateTmp === true && SWEPT.test(base);
-    if (isPrivate) {
-      findings.add(
-        'problem',
-        'privateTmp',
-        where,
-        `${base} is the unit's own (PrivateTmp or DynamicUser): no other entry ever meets its lock, and it is gone when the unit ends`,
-        'name a directory outside of /tmp and /var/tmp',
-      );
-    }
+    const seen = sandbox?.look(names.get(place.base) ?? base) ?? { type: 'plain' };
+    if (seen.type === 'unsure') return unsure(`the unit may see another directory there (${seen.by})`);
+    if (seen.type !== 'plain') saySeen(seen, base, call, where, visit);
     refuse(place, base, call, started, where, visit);
     return {
       base,
@@ -259,7 +262,7 @@ function placeOfCall(
       config: place.config.path === null ? null : root.inner(place.config.path),
       singleMachine: place.config.singleMachine,
       by: place.by,
-      identity: `${isPrivate ? where.file : directoryIdentity(visit, base)}\0${place.name.key}`,
+      identity: `${seen.type === 'own' ? where.file : directoryIdentity(visit, base)}\0${place.name.key}`,
     };
   } catch (error) {
     if (error instanceof Unsure) return unsure(error.message);
@@ -270,6 +273,59 @@ function placeOfCall(
     else
       findings.add('problem', 'configuration', where, error.message, 'mend it: this entry fails with code 2');
     return null;
+  }
+}
+
+/** What a unit's own file system makes of its state directory. */
+function saySeen(
+  { type, by }: Exclude<Seen, { type: 'plain' }>,
+  base: string,
+  call: Call,
+  where: Where,
+  { findings }: Visit,
+): void {
+  switch (type) {
+    case 'own':
+      findings.add(
+        'problem',
+        'privateTmp',
+        where,
+        `${base} is the unit's own (${by}): no other entry ever meets its lock, and it is gone when the unit ends`,
+        SWEPT.test(base)
+          ? 'name a directory outside of /tmp and /var/tmp'
+          : 'name a directory that it shares',
+      );
+      return;
+    case 'hidden':
+      findings.add(
+        'problem',
+        'notWritable',
+        where,
+        `the unit does not see ${base} (${by})`,
+        'name another directory',
+      );
+      return;
+    case 'readOnly':
+      if (!LOOKING.has(call.verb))
+        findings.add(
+          'problem',
+          'notWritable',
+          where,
+          `the unit may not write to ${base} (${by})`,
+          `ReadWritePaths=${base}`,
+        );
+      return;
+    case 'passing':
+      findings.add(
+        'note',
+        'unsure',
+        where,
+        `whether its lock is there when it is needed can't be told from here: ${base} is removed when the unit ends (${by}), whoever holds the lock then`,
+        'RuntimeDirectoryPreserve=yes, or StateDirectory=',
+      );
+      return;
+    case 'unsure':
+      return;
   }
 }
 
