@@ -177,6 +177,10 @@ test('any text is read without an error, and comes to an end', () => {
       '--',
       '-c',
       'su ',
+      'xargs -I',
+      'watch ',
+      'chpst -u :',
+      'systemd-run -E ',
     ],
   );
   const text = fc.oneof(
@@ -206,6 +210,8 @@ test('200 kB of anything are read in one go, and start no more than anybody writ
     '<',
     'A=1;',
     'sudo ',
+    'watch ',
+    'xargs ',
     'sudo;',
     'sh -c ',
     'a',
