@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { systemClock } from '../clock.ts';
 import { type Config, findConfig, type LockSettings, loadConfig } from '../config/config.ts';
-import { type Place, refuseAccident, resolvePlace } from '../config/place.ts';
+import { type LockPlace, refuseAccident, resolvePlace } from '../config/place.ts';
 import { ioError, RunlockError } from '../errors.ts';
 import { systemWitness } from '../evidence/witness.ts';
 import { Lock } from '../lock.ts';
@@ -84,16 +84,16 @@ export function namesLock(args: Arguments): boolean {
 }
 
 /** Where the lock of a command line is, without a look at it. */
-export function findPlace(args: Arguments): Place {
+export function findPlace(args: Arguments): LockPlace {
   const named = { dir: args.text('dir'), name: args.text('name'), config: args.text('config') };
   return resolvePlace(named, { resolve: absolute, variable: fromEnvironment });
 }
 
-function targetOf(place: Place): Target {
+function targetOf(place: LockPlace): Target {
   return makeTarget(place, place.name.folder, place.name.text, place.config.settingsFor(place.name));
 }
 
-function makeTarget(place: Place, folder: string | null, name: string, settings: LockSettings): Target {
+function makeTarget(place: LockPlace, folder: string | null, name: string, settings: LockSettings): Target {
   const store = new FileStore({
     base: place.base,
     folder,

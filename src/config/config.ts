@@ -14,7 +14,7 @@ import {
   duration,
   durationOr,
   inside,
-  type Place,
+  type KeyPath,
   type ReadBy,
   type Readers,
   readBoolean,
@@ -133,7 +133,7 @@ export function loadConfig(path: string | null): Config {
 }
 
 /** Gates may stand before the quotas that they name. */
-function requireQuotas(gates: readonly Gate[] = [], at: Place, config: Config): void {
+function requireQuotas(gates: readonly Gate[] = [], at: KeyPath, config: Config): void {
   for (const [index, gate] of gates.entries()) {
     if (gate.type !== 'quota') continue;
     const place = inside(at, String(index));
@@ -170,7 +170,7 @@ function makeConfig(path: string | null, top: ReadBy<typeof TOP_KEYS>): Config {
 }
 
 /** Whether there are such quotas is checked when the whole file is read. */
-function readGates(value: unknown, at: Place): readonly Gate[] {
+function readGates(value: unknown, at: KeyPath): readonly Gate[] {
   if (!Array.isArray(value)) throw wrong(at, 'an array of gates', describe(value));
   return value.map((entry, index) => {
     const place = inside(at, String(index));
@@ -186,7 +186,7 @@ function readGates(value: unknown, at: Place): readonly Gate[] {
 /** By the lock's key, since its name has many spellings; with the one that is used here. */
 function readLocks(
   value: unknown,
-  at: Place,
+  at: KeyPath,
 ): ReadonlyMap<string, readonly [string, ReadBy<typeof LOCK_KEYS>]> {
   const locks = new Map<string, readonly [string, ReadBy<typeof LOCK_KEYS>]>();
   for (const [text, entry] of requireObject(value, at)) {

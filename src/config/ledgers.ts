@@ -3,7 +3,7 @@ import { type LedgerPlace, parsePlace } from '../ledger/place.ts';
 import {
   asConfigError,
   inside,
-  type Place,
+  type KeyPath,
   type Readers,
   readObject,
   readText,
@@ -28,7 +28,7 @@ const LEDGER_KEYS = {
 } satisfies Readers;
 
 /** `ledgers`: by their names. */
-export function readLedgers(value: unknown, at: Place): ReadonlyMap<string, LedgerSettings> {
+export function readLedgers(value: unknown, at: KeyPath): ReadonlyMap<string, LedgerSettings> {
   return new Map(
     requireObject(value, at).map(([name, entry]) => {
       const place = inside(at, name);
@@ -41,7 +41,7 @@ export function readLedgers(value: unknown, at: Place): ReadonlyMap<string, Ledg
   );
 }
 
-function readPlace(value: unknown, at: Place): LedgerPlace {
+function readPlace(value: unknown, at: KeyPath): LedgerPlace {
   const text = readText(value, at);
   return asConfigError(at, () => parsePlace(text, where(at)));
 }

@@ -5,7 +5,7 @@ import { type LockName, parseLockName } from '../names.ts';
 import { type Config, findConfig, loadConfig } from './config.ts';
 
 /** Where locks are, and which one is meant. */
-export interface Place {
+export interface LockPlace {
   /** The state directory, absolute. */
   readonly base: string;
   readonly name: LockName;
@@ -36,7 +36,7 @@ export interface Surroundings {
  *
  * @throws RunlockError `usage`, `config`, `input` or `io`
  */
-export function resolvePlace(named: NamedPlace, around: Surroundings): Place {
+export function resolvePlace(named: NamedPlace, around: Surroundings): LockPlace {
   const dir = named.dir ?? around.variable('RUNLOCK_DIR');
   const configFile = named.config ?? around.variable('RUNLOCK_CONFIG');
   const name = parseLockName(named.name ?? around.variable('RUNLOCK_NAME') ?? 'default');

@@ -7,7 +7,7 @@ import {
   asConfigError,
   describe,
   inside,
-  type Place,
+  type KeyPath,
   type ReadBy,
   type Readers,
   readObject,
@@ -88,7 +88,7 @@ const LOG_KEYS = {
 const HISTORY_KEYS = { history: readFinished } satisfies Readers;
 
 /** By the quota's name in its composed Unicode form (NFC). */
-export function readQuotas(value: unknown, at: Place): ReadonlyMap<string, Quota> {
+export function readQuotas(value: unknown, at: KeyPath): ReadonlyMap<string, Quota> {
   const quotas = new Map<string, Quota>();
   for (const [key, entry] of requireObject(value, at)) {
     const name = readText(key, inside(at, key)).normalize('NFC');
@@ -98,7 +98,7 @@ export function readQuotas(value: unknown, at: Place): ReadonlyMap<string, Quota
   return quotas;
 }
 
-function readQuota(name: string, value: unknown, at: Place): Quota {
+function readQuota(name: string, value: unknown, at: KeyPath): Quota {
   const read = readObject(QUOTA_KEYS, value, at);
   const limit = required(read, 'limit', 'how many successes at most, from 1', at);
   const period = required(read, 'period', PERIODS, at);
@@ -117,7 +117,7 @@ function readQuota(name: string, value: unknown, at: Place): Quota {
 
 type Frame = Pick<Quota, 'period' | 'timeZone'>;
 
-function readSource(quota: Frame, value: unknown, at: Place): QuotaSource {
+function readSource(quota: Frame, value: unknown, at: KeyPath): QuotaSource {
   const kinds = requireObject(value, at)
     .map(([key]) => key)
     .filter((key) => ['json', 'log', 'history'].includes(key));
@@ -135,7 +135,7 @@ function readSource(quota: Frame, value: unknown, at: Place): QuotaSource {
   }
 }
 
-function readJson(quota: Frame, value: unknown, at: Place): JsonSource {
+function readJson(quota: Frame, value: unknown, at: KeyPath): JsonSource {
   const read = readObject(JSON_KEYS, value, at);
   const path = required(read, 'json', 'a path', at);
   const zone = requireZone(read.zone, quota, at);
@@ -163,7 +163,7 @@ function isNamedByPeriod({ names }: DatedPath, zone: string, { period, timeZone 
   return zone === timeZone && (period === 'week' ? names !== null : period === 'day' && names === 'day');
 }
 
-function readLog(quota: Frame, value: unknown, at: Place): LogSource {
+function readLog(quota: Frame, value: unknown, at: KeyPath): LogSource {
   const read = readObject(LOG_KEYS, value, at);
   return {
     type: 'log',
@@ -175,7 +175,7 @@ function readLog(quota: Frame, value: unknown, at: Place): LogSource {
   };
 }
 
-function requireZone(own: string | undefined, quota: Frame, at: Place): string {
+function requireZone(own: string | undefined, quota: Frame, at: KeyPath): string {
   const zone = own ?? quota.timeZone;
   if (zone !== null) return zone;
   const expected = 'the zone that the source writes times and file names in, as the quota has no "timeZone"';
@@ -186,7 +186,7 @@ function required<R extends Readers, K extends keyof R & string>(
   read: ReadBy<R>,
   key: K,
   expected: string,
-  at: Place,
+  at: KeyPath,
 ): Exclude<ReadBy<R>[K], undefined> {
   const value = read[key];
   if (value === undefined) throw wrong(inside(at, key), expected, 'nothing');
@@ -195,14 +195,14 @@ function required<R extends Readers, K extends keyof R & string>(
 }
 
 /** Not 0: half of the world's programs mean "no limit" by it. */
-function readLimit(value: unknown, at: Place): number {
+function readLimit(value: unknown, at: KeyPath): number {
   if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0) return value;
   throw wrong(at, 'a whole number from 1', describe(value));
 }
 
 const PERIODS = '"day", "week" or a duration such as "1h" or "24h"';
 
-function readPeriod(value: unknown, at: Place): Quota['period'] {
+function readPeriod(value: unknown, at: KeyPath): Quota['period'] {
   if (value === 'day' || value === 'week') return value;
   if (typeof value !== 'string' || !/^\d/.test(value)) throw wrong(at, PERIODS, describe(value));
   const ms = asConfigError(at, () => parseDuration(value, where(at)));
@@ -212,20 +212,20 @@ function readPeriod(value: unknown, at: Place): Quota['period'] {
 
 const SOURCES = 'a list of sources, each with "json", "log" or "history"';
 
-function readList(value: unknown, at: Place): readonly unknown[] {
+function readList(value: unknown, at: KeyPath): readonly unknown[] {
   if (!Array.isArray(value)) throw wrong(at, SOURCES, describe(value));
   // None would count 0 for ever.
   if (value.length === 0) throw wrong(at, 'at least one source', 'none');
   return value;
 }
 
-function readDatedPath(value: unknown, at: Place): DatedPath {
+function readDatedPath(value: unknown, at: KeyPath): DatedPath {
   const path = parseDatedPath(readText(value, at), dirname(at.file));
   if (isFault(path)) throw wrong(at, path.expected, printable(path.got));
   return path;
 }
 
-function readWhere(value: unknown, at: Place): ReadonlyMap<string, unknown> {
+function readWhere(value: unknown, at: KeyPath): ReadonlyMap<string, unknown> {
   const conditions = requireObject(value, at);
   if (conditions.length === 0) throw wrong(at, 'at least one field with its value', 'none');
   return new Map(conditions);
@@ -234,7 +234,7 @@ function readWhere(value: unknown, at: Place): ReadonlyMap<string, unknown> {
 const PATTERN = 'a regular expression whose first group is the time, such as "^\\\\[(\\\\S+)\\\\]"';
 
 /** How long a pattern of the user's takes on a line of the user's is up to the user. */
-function readPattern(value: unknown, at: Place): RegExp {
+function readPattern(value: unknown, at: KeyPath): RegExp {
   const text = readText(value, at);
   try {
     const groups = new RegExp(`${text}|`).exec('')?.length ?? 0;
@@ -246,7 +246,7 @@ function readPattern(value: unknown, at: Place): RegExp {
   throw wrong(at, PATTERN, `${describe(text)}, which has no group`);
 }
 
-function readEncoding(value: unknown, at: Place): string {
+function readEncoding(value: unknown, at: KeyPath): string {
   const label = readText(value, at);
   const encoding = findEncoding(label);
   if (encoding === null) {
@@ -255,7 +255,7 @@ function readEncoding(value: unknown, at: Place): string {
   return encoding;
 }
 
-function readFinished(value: unknown, at: Place): 'finished' {
+function readFinished(value: unknown, at: KeyPath): 'finished' {
   if (value !== 'finished') throw wrong(at, '"finished"', describe(value));
   return value;
 }

@@ -1,5 +1,5 @@
 import { nearest } from '../guess.ts';
-import { describe, type Place, wrong } from './readers.ts';
+import { describe, type KeyPath, wrong } from './readers.ts';
 
 const EXPECTED = 'a time zone as Area/City, such as "Asia/Shanghai", or "UTC"';
 
@@ -7,7 +7,7 @@ const EXPECTED = 'a time zone as Area/City, such as "Asia/Shanghai", or "UTC"';
  * A time zone by its name. Intl would also take `CST` and `EST`, and mean Chicago and Panama by them; an offset
  * knows nothing of summer time.
  */
-export function readZone(value: unknown, at: Place): string {
+export function readZone(value: unknown, at: KeyPath): string {
   if (typeof value !== 'string') throw wrong(at, EXPECTED, describe(value));
   if (value === 'UTC') return value;
   if (!/^[A-Za-z][\w+-]*(?:\/[A-Za-z][\w+-]*)+$/.test(value)) throw wrong(at, EXPECTED, describe(value));

@@ -1,4 +1,3 @@
-import type { Sight } from './cron.ts';
 import {
   blockedAt,
   findProgram,
@@ -9,6 +8,7 @@ import {
 } from './programs.ts';
 import { UNKNOWN } from './started.ts';
 import type { Use } from './uses.ts';
+import type { Visit } from './visit.ts';
 
 /** Which programs an entry would find. */
 export interface Binaries {
@@ -20,16 +20,16 @@ export interface Binaries {
 
 /** Looks up `runlock`, and the Node that would run it, as the entry would, each file once. */
 export class BinaryFinder {
-  readonly #sight: Sight;
+  readonly #visit: Visit;
   readonly #programs = new Map<string, RunlockProgram>();
   readonly #nodes = new Map<string, string | null>();
 
-  constructor(sight: Sight) {
-    this.#sight = sight;
+  constructor(visit: Visit) {
+    this.#visit = visit;
   }
 
   examine(use: Use): Binaries {
-    const { root, findings } = this.#sight;
+    const { root, findings } = this.#visit;
     const { where, started, program, node } = use;
     const PATH = started.env.get('PATH') ?? started.env.get('Path') ?? '';
     const search = node === null ? (started.searched ?? PATH) : PATH;
@@ -71,6 +71,7 @@ export class BinaryFinder {
       );
       return none;
     }
+    if (this.#isHidden(use, file)) return none;
     if (node !== null) return { ...none, ...this.#examineNode(use, file), runlock: program };
     const found = this.#identify(file);
     if (found.type !== 'ours') {
@@ -88,17 +89,32 @@ export class BinaryFinder {
       );
       return { ...none, runlock: file, version: found.version };
     }
+    if (this.#isHidden(use, interpreter)) return { ...none, runlock: file, version: found.version };
     return { ...this.#examineNode(use, interpreter), runlock: file, version: found.version };
   }
 
+  /** A unit may not see what is on the disk. */
+  #isHidden({ where, sandbox }: Use, file: string): boolean {
+    const seen = sandbox?.look(file);
+    if (seen?.type !== 'hidden' && seen?.type !== 'own') return false;
+    this.#visit.findings.add(
+      'problem',
+      'notFound',
+      where,
+      `the unit does not see ${file} (${seen.by})`,
+      'install it where the unit may look, such as /usr/local',
+    );
+    return true;
+  }
+
   #identify(file: string): RunlockProgram {
-    const known = this.#programs.get(file) ?? identifyRunlock(this.#sight.root, file);
+    const known = this.#programs.get(file) ?? identifyRunlock(this.#visit.root, file);
     this.#programs.set(file, known);
     return known;
   }
 
   #sayForeign({ where }: Use, file: string, found: RunlockProgram): void {
-    const { findings } = this.#sight;
+    const { findings } = this.#visit;
     switch (found.type) {
       case 'cronutils':
         findings.add(
@@ -135,7 +151,7 @@ export class BinaryFinder {
   }
 
   #examineNode({ where }: Use, file: string): Pick<Binaries, 'node' | 'nodeVersion'> {
-    const { root, findings } = this.#sight;
+    const { root, findings } = this.#visit;
     if (!this.#nodes.has(file)) this.#nodes.set(file, nodeVersion(root, file));
     const version = this.#nodes.get(file) ?? null;
     if (version === null)

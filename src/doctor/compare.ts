@@ -1,10 +1,10 @@
 import path from 'node:path';
 import { readInvocation } from '../evidence/invocation.ts';
 import { redactArgv } from '../redact.ts';
-import type { Sight } from './cron.ts';
 import { kindWords } from './entries.ts';
 import { placeOf } from './finding.ts';
 import type { Job, Use, UsedPlace } from './uses.ts';
+import type { Visit } from './visit.ts';
 
 /** What a job is told from another one by. */
 interface JobKey {
@@ -16,10 +16,10 @@ interface JobKey {
 }
 
 /** Finds the entries of one job that would not keep each other out. */
-export function compareJobs(uses: readonly Use[], jobs: readonly Job[], sight: Sight): void {
+export function compareJobs(uses: readonly Use[], jobs: readonly Job[], visit: Visit): void {
   const byProgram = new Map<string, { job: Job; key: JobKey }[]>();
   for (const job of jobs) {
-    const key = keyOf(job, sight);
+    const key = keyOf(job, visit);
     if (key === null) continue;
     const known = byProgram.get(key.program);
     if (known === undefined) byProgram.set(key.program, [{ job, key }]);
@@ -32,14 +32,14 @@ export function compareJobs(uses: readonly Use[], jobs: readonly Job[], sight: S
       if (known === undefined) byArgs.set(key.args, [job]);
       else known.push(job);
     }
-    for (const same of byArgs.values()) compareSame(program, same, sight);
-    if (byArgs.size > 1 && all[0]?.key.isFile === true) noteOthers([...byArgs.values()], sight);
+    for (const same of byArgs.values()) compareSame(program, same, visit);
+    if (byArgs.size > 1 && all[0]?.key.isFile === true) noteOthers([...byArgs.values()], visit);
   }
-  compareWithin(uses, sight);
+  compareWithin(uses, visit);
 }
 
 /** Null for what is no job: a shell's own commands, what can't be told. */
-function keyOf({ started, guard }: Job, sight: Sight): JobKey | null {
+function keyOf({ started, under }: Job, visit: Visit): JobKey | null {
   const words = started.words.map((word) => word.text);
   const [program = ''] = words;
   if (program === '' || started.words.some((word) => !word.certain) || NO_JOBS.has(program)) return null;
@@ -48,14 +48,14 @@ function keyOf({ started, guard }: Job, sight: Sight): JobKey | null {
   const file = script ?? (program.includes('/') ? program : null);
   if (file === null) {
     // What stands beside an `acquire` may be anything, `logger` too; under `run` it is what is guarded.
-    return guard?.call.verb === 'acquire'
+    return under?.call.verb === 'acquire'
       ? null
       : { program, args: JSON.stringify(words.slice(1)), isFile: false };
   }
   if (!path.isAbsolute(file) && started.cwd === null) return null;
   const args = words.slice(words.indexOf(file) + 1);
   return {
-    program: sight.root.real(path.resolve(started.cwd ?? '/', file)),
+    program: visit.root.real(path.resolve(started.cwd ?? '/', file)),
     args: JSON.stringify(args),
     isFile: true,
   };
@@ -67,10 +67,10 @@ const NO_JOBS = new Set(
   ),
 );
 
-function compareSame(program: string, jobs: readonly Job[], sight: Sight): void {
-  const { findings, root } = sight;
-  const guarded = firstOfEach(jobs);
-  const [first, ...others] = guarded;
+function compareSame(program: string, jobs: readonly Job[], visit: Visit): void {
+  const { findings, root } = visit;
+  const locked = firstOfEach(jobs);
+  const [first, ...others] = locked;
   if (first === undefined) return;
   for (const other of others) {
     findings.add(
@@ -81,8 +81,8 @@ function compareSame(program: string, jobs: readonly Job[], sight: Sight): void 
       'name one directory and one lock in both',
     );
   }
-  const bare = jobs.filter(({ guard }) => guard === null);
-  // A script that asks for the lock by itself is guarded wherever it is started.
+  const bare = jobs.filter(({ under }) => under === null);
+  // A script that asks for the lock by itself is locked wherever it is started.
   const asks = bare.length > 0 && /\brunlock\b/.test(root.textOf(program) ?? '');
   for (const { where } of asks ? [] : bare) {
     findings.add(
@@ -94,19 +94,19 @@ function compareSame(program: string, jobs: readonly Job[], sight: Sight): void 
     );
   }
   for (const job of jobs) {
-    const { guard } = job;
-    if (guard?.place == null || first.guard.place === null || guard === first.guard) continue;
-    if (guard.place.identity !== first.place.identity) continue;
+    const { under } = job;
+    if (under?.place == null || first.under.place === null || under === first.under) continue;
+    if (under.place.identity !== first.place.identity) continue;
     const there = placeOf(first.job.where);
-    if (guard.place.config !== first.place.config)
+    if (under.place.config !== first.place.config)
       findings.add(
         'note',
         'differentConfigurations',
         job.where,
-        `${jobWords(job)} reads ${configWords(guard.place)}, but ${there} reads ${configWords(first.place)}`,
+        `${jobWords(job)} reads ${configWords(under.place)}, but ${there} reads ${configWords(first.place)}`,
         'name one by --config in both, or their limits and gates differ',
       );
-    const [user, other] = [guard.started.user, first.guard.started.user];
+    const [user, other] = [under.started.user, first.under.started.user];
     if (user !== null && other !== null && user.uid !== other.uid)
       findings.add(
         'note',
@@ -117,27 +117,27 @@ function compareSame(program: string, jobs: readonly Job[], sight: Sight): void 
   }
 }
 
-interface Guarded {
+interface Locked {
   readonly job: Job;
-  readonly guard: Use;
+  readonly under: Use;
   readonly place: UsedPlace;
 }
 
 /** One job for each lock that is taken around the same thing. */
-function firstOfEach(jobs: readonly Job[]): Guarded[] {
-  const found = new Map<string, Guarded>();
+function firstOfEach(jobs: readonly Job[]): Locked[] {
+  const found = new Map<string, Locked>();
   for (const job of jobs) {
-    const place = job.guard?.place ?? null;
-    if (job.guard === null || place === null || found.has(place.identity)) continue;
-    found.set(place.identity, { job, guard: job.guard, place });
+    const place = job.under?.place ?? null;
+    if (job.under === null || place === null || found.has(place.identity)) continue;
+    found.set(place.identity, { job, under: job.under, place });
   }
   return [...found.values()];
 }
 
 /** With other arguments it may be another job, which then has a lock of its own. */
-function noteOthers(groups: readonly (readonly Job[])[], { findings }: Sight): void {
-  const guarded = groups.flatMap((group) => firstOfEach(group).slice(0, 1));
-  const [first, ...others] = guarded;
+function noteOthers(groups: readonly (readonly Job[])[], { findings }: Visit): void {
+  const locked = groups.flatMap((group) => firstOfEach(group).slice(0, 1));
+  const [first, ...others] = locked;
   if (first === undefined) return;
   for (const other of others) {
     if (other.place.identity === first.place.identity) continue;
@@ -152,7 +152,7 @@ function noteOthers(groups: readonly (readonly Job[])[], { findings }: Sight): v
 }
 
 /** The calls of one entry that take a lock and those that end it must mean the same one. */
-function compareWithin(uses: readonly Use[], { findings }: Sight): void {
+function compareWithin(uses: readonly Use[], { findings }: Visit): void {
   for (const use of uses) {
     if (!['hb', 'finish', 'release'].includes(use.call.verb) || use.place === null) continue;
     const acquired = uses.filter(({ entry, call }) => entry === use.entry && call.verb === 'acquire');
@@ -187,7 +187,7 @@ export function lockWords({ base, lock }: UsedPlace): string {
   return lock === 'default' ? base : `${base}, lock ${lock}`;
 }
 
-function placeWords({ place }: Guarded): string {
+function placeWords({ place }: Locked): string {
   return `${lockWords(place)} (${byWords(place)})`;
 }
 

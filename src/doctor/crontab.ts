@@ -6,6 +6,8 @@ export interface CronJob {
   readonly user: string | null;
   /** What the shell is given: up to the first `%`, which begins its stdin. */
   readonly command: string;
+  /** The command with its stdin. */
+  readonly text: string;
   /** The environment lines above it. */
   readonly variables: ReadonlyMap<string, string>;
 }
@@ -45,17 +47,37 @@ export function parseCrontab(text: string, { userField }: { userField: boolean }
   return { jobs, cutLine: (lines.at(-1) ?? '').trim() === '' ? null : lines.length };
 }
 
+const ANACRON_JOB = /^(?:\d+|@\S+)\s+\d+\s+[^\s/]+\s+(.*)$/s;
+const ANACRON_VARIABLE = /^(\S+?)\s*=\s*(.*)$/s;
+
+/** Reads an anacrontab: period, delay, a name for the job, and a command that root runs. Nothing is unquoted. */
+export function parseAnacrontab(text: string): readonly CronJob[] {
+  const jobs: CronJob[] = [];
+  let variables: ReadonlyMap<string, string> = new Map();
+  for (const [index, raw] of text.split('\n').entries()) {
+    const line = raw.trim();
+    if (line.startsWith('#')) continue;
+    const command = ANACRON_JOB.exec(line)?.[1];
+    const [, name, value = ''] = ANACRON_VARIABLE.exec(line) ?? [];
+    if (command !== undefined && command !== '')
+      jobs.push({ line: index + 1, user: 'root', command, text: command, variables });
+    else if (name !== undefined && variables.size < MAX_VARIABLES)
+      variables = new Map(variables).set(name, value);
+  }
+  return jobs;
+}
+
 /** `A = b c d e` has five fields as well, but no time has a letter and then `=`. */
 function isSchedule(schedule: string | undefined): boolean {
   return schedule !== undefined && !schedule.includes('=');
 }
 
-function readJob(line: string, userField: boolean): { user: string | null; command: string } | null {
+function readJob(line: string, userField: boolean): Pick<CronJob, 'user' | 'command' | 'text'> | null {
   // FreeBSD has options, others a dash that turns off the log, before the command or the user.
   const text = line.replace(/^(?:-[nq]+\s+)+/, '');
   const [, user = '', rest = ''] = userField ? (/^-?(\S+)\s+(.*)$/s.exec(text) ?? []) : [null, '', text];
   const command = beforePercent(rest);
-  return command === '' ? null : { user: userField ? user : null, command };
+  return command === '' ? null : { user: userField ? user : null, command, text: rest };
 }
 
 /** `%` begins the command's stdin, `\%` is a percent sign. */

@@ -4,11 +4,11 @@ import { linkNew, openPlain } from '../disk/files.ts';
 import { tryLock } from '../disk/kernel-lock.ts';
 import { RunlockError, systemCode } from '../errors.ts';
 import { sharedMount } from '../stores/file/directory.ts';
-import type { Sight } from './cron.ts';
 import type { Where } from './finding.ts';
 import { blockedAt } from './programs.ts';
 import { type Root, reasonOf } from './root.ts';
 import { mayAccess, type User } from './users.ts';
+import { SWEPT, type Visit } from './visit.ts';
 
 /** A state directory, and who uses it. */
 export interface StateDirectory {
@@ -31,13 +31,11 @@ const PASSING_MOUNTS = new Map<number, string>([
   [0x858458f6, 'ramfs: it is empty after a restart'],
   [0x794c7630, "overlayfs: in a container it ends with the container, unless it is the host's own"],
 ]);
-/** Cleaners and restarts empty them. */
-export const SWEPT = /^(?:\/private)?\/(?:var\/)?tmp(?:\/|$)/;
 
 /** Looks at one state directory. Makes a file there, and removes it at once. */
-export function examineDirectory(state: StateDirectory, sight: Sight): void {
+export function examineDirectory(state: StateDirectory, visit: Visit): void {
   const { base } = state;
-  const { root, findings } = sight;
+  const { root, findings } = visit;
   const where: Where = { file: base, line: null };
   const outer = root.outer(base);
   if (SWEPT.test(root.real(base))) {
@@ -61,18 +59,18 @@ export function examineDirectory(state: StateDirectory, sight: Sight): void {
     return;
   }
   if (stat.stat === null) {
-    examineMissing(state, sight);
+    examineMissing(state, visit);
     return;
   }
   if (!stat.stat.isDirectory()) {
     findings.add('problem', 'noDirectory', where, 'is no directory', 'name another one');
     return;
   }
-  examineWriters(base, stat.stat, sight);
-  examineMount(state, outer, sight);
-  const shut = examineUsers(state, stat.stat, sight);
+  examineWriters(base, stat.stat, visit);
+  examineMount(state, outer, visit);
+  const shut = examineUsers(state, stat.stat, visit);
   // Whoever may not write there himself does not make root do so.
-  if (shut === 0 || shut < state.users.length) examineDisk(base, outer, sight);
+  if (shut === 0 || shut < state.users.length) examineDisk(base, outer, visit);
 }
 
 function statOf(file: string): { readonly stat: fs.Stats | null } | { readonly refused: string } {
@@ -83,8 +81,8 @@ function statOf(file: string): { readonly stat: fs.Stats | null } | { readonly r
   }
 }
 
-function examineMissing({ base, users }: StateDirectory, sight: Sight): void {
-  const { root, findings } = sight;
+function examineMissing({ base, users }: StateDirectory, visit: Visit): void {
+  const { root, findings } = visit;
   const where: Where = { file: base, line: null };
   const parent = path.dirname(base);
   const stat = root.stat(parent);
@@ -114,7 +112,7 @@ function examineMissing({ base, users }: StateDirectory, sight: Sight): void {
 }
 
 /** Who may remove a file of the lock, or the directory itself, may let a second run in. */
-function examineWriters(base: string, stat: fs.Stats, { root, findings }: Sight): void {
+function examineWriters(base: string, stat: fs.Stats, { root, findings }: Visit): void {
   const where: Where = { file: base, line: null };
   if ((stat.mode & 0o002) !== 0) {
     const sticky = (stat.mode & 0o1000) !== 0;
@@ -142,7 +140,7 @@ function examineWriters(base: string, stat: fs.Stats, { root, findings }: Sight)
 }
 
 /** Returns how many of its users it is shut to. */
-function examineUsers({ base, users }: StateDirectory, stat: fs.Stats, { root, findings }: Sight): number {
+function examineUsers({ base, users }: StateDirectory, stat: fs.Stats, { root, findings }: Visit): number {
   let shut = 0;
   const guard = root.stat(path.join(base, 'lock.guard'));
   for (const { user, where } of users) {
@@ -176,7 +174,7 @@ function whyShut(
   return null;
 }
 
-function examineMount({ base, singleMachine }: StateDirectory, outer: string, { findings }: Sight): void {
+function examineMount({ base, singleMachine }: StateDirectory, outer: string, { findings }: Visit): void {
   const where: Where = { file: base, line: null };
   const mount = fs.statfsSync(outer);
   const shared = sharedMount(mount.type);
@@ -233,8 +231,8 @@ function sizeWords(bytes: number): string {
 }
 
 /** Kernel locks and the clock, on a real file of that file system. */
-function examineDisk(base: string, outer: string, sight: Sight): void {
-  const { findings } = sight;
+function examineDisk(base: string, outer: string, visit: Visit): void {
+  const { findings } = visit;
   const where: Where = { file: base, line: null };
   const file = path.join(outer, `.runlock-doctor-${process.pid}-${Math.random().toString(36).slice(2)}`);
   const before = Date.now();

@@ -2,13 +2,14 @@ import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import { type Binaries, BinaryFinder } from './binaries.ts';
 import { byWords, compareJobs, lockWords } from './compare.ts';
-import { cronEntries, type Sight } from './cron.ts';
+import { anacronEntries, cronEntries } from './cron.ts';
 import { examineDirectory, type StateDirectory } from './directory.ts';
 import { type Entry, kindWords } from './entries.ts';
 import { startedByWords } from './started.ts';
 import { parseTasks, splitWindowsWords } from './tasks.ts';
 import { unitEntries } from './units.ts';
 import { findUses, type ReadCall, type Use, type UsedPlace } from './uses.ts';
+import type { Visit } from './visit.ts';
 
 /** One call of runlock's in an entry, with all that it would use. */
 export interface EntryFacts {
@@ -21,24 +22,24 @@ export type NamedDirectory = Pick<UsedPlace, 'base' | 'singleMachine'>;
 
 /** Looks at everything that starts runlock, and at every directory that it would use. */
 export async function examine(
-  sight: Sight,
+  visit: Visit,
   readCall: ReadCall,
   also: NamedDirectory | null,
 ): Promise<EntryFacts[]> {
   const entries =
     process.platform === 'win32'
-      ? await taskEntries(sight)
-      : [...(await cronEntries(sight)), ...unitEntries(sight)];
-  const { uses, jobs } = findUses(entries, sight, readCall);
-  if (uses.length === 0)
-    sight.findings.add('note', 'noEntries', null, 'nothing that was looked at starts runlock');
-  compareJobs(uses, jobs, sight);
-  const finder = new BinaryFinder(sight);
+      ? await taskEntries(visit)
+      : [...(await cronEntries(visit)), ...anacronEntries(visit), ...unitEntries(visit)];
+  const { uses, jobs } = findUses(entries, visit, readCall);
+  if (uses.length === 0 && !visit.findings.list.some(({ about }) => about === 'unsure'))
+    visit.findings.add('note', 'noEntries', null, 'nothing that was looked at starts runlock');
+  compareJobs(uses, jobs, visit);
+  const finder = new BinaryFinder(visit);
   const facts = uses.map((use) => ({ use, binaries: finder.examine(use) }));
-  for (const state of directoriesOf(uses, also)) examineDirectory(state, sight);
-  for (const one of facts) sayEntry(one, sight);
-  sayVersions(facts, sight);
-  if (sight.root.isOwn) await examineClock(sight);
+  for (const state of directoriesOf(uses, also)) examineDirectory(state, visit);
+  for (const one of facts) sayEntry(one, visit);
+  sayVersions(facts, visit);
+  if (visit.root.isOwn) await examineClock(visit);
   return facts;
 }
 
@@ -63,18 +64,18 @@ function directoriesOf(uses: readonly Use[], also: NamedDirectory | null): State
   return [...found.values()];
 }
 
-function sayEntry({ use, binaries }: EntryFacts, { findings }: Sight): void {
+function sayEntry({ use, binaries }: EntryFacts, { findings }: Visit): void {
   const { entry, where, started, call, place } = use;
   if (place === null || binaries.runlock === null) return;
   const node = binaries.nodeVersion === null ? '' : `, Node ${binaries.nodeVersion}`;
   findings.add(
-    findings.hasProblem(where) ? 'note' : 'ok',
+    findings.hasDoubt(where) ? 'note' : 'ok',
     'entry',
     where,
     `${kindWords(entry.kind)}, user ${started.user?.name ?? 'unknown'}: ${call.verb} on ${lockWords(place)} (${byWords(place)}), by ${binaries.runlock}${node}`,
   );
   for (const name of ['RUNLOCK_LOCK', 'RUNLOCK_RUN', 'RUNLOCK_TOKEN']) {
-    // Values stay out of sight: a token is a secret.
+    // Values stay out of visit: a token is a secret.
     if (started.env.has(name))
       findings.add(
         'note',
@@ -86,7 +87,7 @@ function sayEntry({ use, binaries }: EntryFacts, { findings }: Sight): void {
   }
 }
 
-function sayVersions(facts: readonly EntryFacts[], { findings }: Sight): void {
+function sayVersions(facts: readonly EntryFacts[], { findings }: Visit): void {
   const versions = new Map(
     facts.flatMap(({ binaries }) =>
       binaries.version === null ? [] : [[binaries.version, binaries.runlock]],
@@ -104,7 +105,7 @@ function sayVersions(facts: readonly EntryFacts[], { findings }: Sight): void {
 }
 
 /** Written from its documentation and tried on a sample: there was no Windows to run it on. */
-async function taskEntries({ findings }: Sight): Promise<Entry[]> {
+async function taskEntries({ findings }: Visit): Promise<Entry[]> {
   const xml = await outputOf('schtasks.exe', ['/query', '/xml']);
   if (xml === null) {
     findings.add(
@@ -131,13 +132,20 @@ async function taskEntries({ findings }: Sight): Promise<Entry[]> {
     };
     return {
       kind: 'task',
-      steps: [{ where: { file: task, line: null }, started: startedByWords(words, around, () => null) }],
+      steps: [
+        {
+          where: { file: task, line: null },
+          text: `${command} ${args}`,
+          started: startedByWords(words, around, new Map()),
+          sandbox: null,
+        },
+      ],
     };
   });
 }
 
 /** Heartbeats are wall times: a clock that is set by hand steps. */
-async function examineClock({ findings }: Sight): Promise<void> {
+async function examineClock({ findings }: Visit): Promise<void> {
   // Without systemd as init it only says so, after some time.
   if (!fs.existsSync('/run/systemd/system')) return;
   const answer = await outputOf('/usr/bin/timedatectl', ['show', '--property=NTPSynchronized', '--value']);

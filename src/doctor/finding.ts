@@ -25,11 +25,15 @@ export interface Finding {
   readonly advice: string | null;
 }
 
+/** Notes by which something is left open: what they are about is not said to be `ok`. */
+const DOUBTS = new Set(['unsure', 'foreignRunlock', 'unknownNode']);
+
 /** Findings as they come up. */
 export class Findings {
   readonly #list: Finding[] = [];
   readonly #known = new Set<string>();
-  readonly #wrong = new Set<string>();
+  /** Places that are not known to be right. */
+  readonly #doubted = new Set<string>();
 
   /** Says each thing once. */
   add(level: Level, about: string, where: Where | null, what: string, advice: string | null = null): void {
@@ -37,12 +41,17 @@ export class Findings {
     const key = JSON.stringify([about, place, what]);
     if (this.#known.has(key)) return;
     this.#known.add(key);
-    if (level === 'problem') this.#wrong.add(place);
+    if (level === 'problem' || level === 'unseen' || DOUBTS.has(about)) this.doubt(where);
     this.#list.push({ level, about, what, where, advice });
   }
 
-  hasProblem(where: Where): boolean {
-    return this.#wrong.has(placeOf(where));
+  /** What stands there is not known to be right, for a reason that is told of another place. */
+  doubt(where: Where | null): void {
+    this.#doubted.add(placeOf(where));
+  }
+
+  hasDoubt(where: Where): boolean {
+    return this.#doubted.has(placeOf(where));
   }
 
   /** The gravest first, each level in the order in which they came up. */

@@ -2,11 +2,11 @@ import path from 'node:path';
 import { readInvocation } from '../evidence/invocation.ts';
 import { programName } from '../evidence/programs.ts';
 import { type Part, readShell, type ShellWord } from './shell-words.ts';
-import type { User } from './users.ts';
+import { findUser, type User } from './users.ts';
 import { WRAPPERS, type Wrapper } from './wrappers.ts';
 
 /** What a command is started in. */
-export interface Surroundings {
+export interface Start {
   /** Null where the system that is looked at does not know the user. */
   readonly user: User | null;
   /** Null where it can't be told: `cd "$(dirname "$0")"`. */
@@ -20,21 +20,20 @@ export interface Word {
   readonly text: string;
   /** It is what the program gets; else a part of it is known to the shell alone, and stands as it is written. */
   readonly certain: boolean;
+  /** The text without its substitutions, where it has some: their commands are read by themselves. */
+  readonly rest?: string;
 }
 
 /** A program that an entry starts, behind all that only leads to it. */
-export interface Started extends Surroundings {
+export interface Started extends Start {
   readonly words: readonly Word[];
 }
 
-/** Who a name is, on the system that is looked at. */
-export type FindUser = (name: string) => User | null;
+export type Users = ReadonlyMap<string, User>;
 
-/** The PATH that sudo gives where nothing else is configured. */
-const SUDO_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 /** Texts within texts: nobody writes more, and a hostile one must come to an end. */
 const MAX_DEPTH = 8;
-const MAX_STARTED = 500;
+export const MAX_STARTED = 500;
 /** The same for variables, as each command has them all. */
 const MAX_VARIABLES = 1000;
 
@@ -47,15 +46,15 @@ const HEADS = new Set(['for', 'case', 'select']);
 const ASSIGNMENT = /^([A-Za-z_]\w*)=(.*)$/s;
 
 /** What a shell's text starts, in order. Every branch of it counts as taken. */
-export function startedByText(text: string, around: Surroundings, findUser: FindUser): Started[] {
-  const reader = new Reader(findUser);
+export function startedByText(text: string, around: Start, users: Users): Started[] {
+  const reader = new Reader(users);
   reader.readText(text, around, 0);
   return reader.found;
 }
 
 /** What an argument list starts: itself, or what its wrappers lead to. */
-export function startedByWords(words: readonly Word[], around: Surroundings, findUser: FindUser): Started[] {
-  const reader = new Reader(findUser);
+export function startedByWords(words: readonly Word[], around: Start, users: Users): Started[] {
+  const reader = new Reader(users);
   reader.start(words, around, 0);
   return reader.found;
 }
@@ -70,13 +69,13 @@ interface ShellState {
 
 class Reader {
   readonly found: Started[] = [];
-  readonly #findUser: FindUser;
+  readonly #users: Users;
 
-  constructor(findUser: FindUser) {
-    this.#findUser = findUser;
+  constructor(users: Users) {
+    this.#users = users;
   }
 
-  readText(text: string, around: Surroundings, depth: number): void {
+  readText(text: string, around: Start, depth: number): void {
     if (depth > MAX_DEPTH) return;
     let state: ShellState = { cwd: around.cwd, env: around.env, own: new Map() };
     const outer: ShellState[] = [];
@@ -119,7 +118,7 @@ class Reader {
       this.start(words, { ...inside, env: withAll(state.env, assignments) }, depth);
   }
 
-  start(words: readonly Word[], around: Surroundings, depth: number): void {
+  start(words: readonly Word[], around: Start, depth: number): void {
     const [program] = words;
     if (program === undefined || depth > MAX_DEPTH || this.found.length >= MAX_STARTED) return;
     const name = programName(program.text);
@@ -139,73 +138,122 @@ class Reader {
     } else this.found.push({ ...around, words });
   }
 
-  #startWrapped(
-    wrapper: Wrapper,
-    name: string,
-    words: readonly Word[],
-    around: Surroundings,
-    depth: number,
-  ): void {
-    const options: { name: string; value: Word | null }[] = [];
-    let operands: Word[] = [];
-    let at = 1;
-    for (; at < words.length; at++) {
-      const word = words[at];
-      if (word === undefined) break;
-      if (word.text === '--') {
-        at++;
-        break;
-      }
-      // su takes options behind the user's name too.
-      const more = operands.length < (wrapper.user === 'operand' ? 1 : (wrapper.operands ?? 0));
-      if (!word.text.startsWith('-') || (word.text === '-' && wrapper.login === undefined)) {
-        const named = options.some((option) => option.name === '-u');
-        if (!more || (named && wrapper.user === 'operand')) break;
-        operands = [...operands, word];
-      } else {
-        const read = readOption(wrapper, word, words[at + 1]);
-        options.push(...read.options);
-        at += read.taken;
-      }
+  #startWrapped(wrapper: Wrapper, name: string, words: readonly Word[], around: Start, depth: number): void {
+    const { options, operands, at } = readOptions(wrapper, words);
+    const given = (names: readonly string[] | true | undefined) =>
+      options.filter((option) => Array.isArray(names) && names.includes(option.name));
+    if (given(wrapper.astray).length > 0) {
+      this.found.push({ ...around, words });
+      return;
     }
-    let env = new Map(around.env);
-    let { cwd, user } = around;
-    const named =
-      options.find(
-        (option) =>
-          option.name === `-${wrapper.user === 'operand' ? 'u' : wrapper.user}` || option.name === '--user',
-      )?.value ?? (wrapper.user === 'operand' ? operands[0] : undefined);
-    if (wrapper.user !== undefined) {
-      user = named === undefined ? this.#findUser('root') : named.certain ? this.#findUser(named.text) : null;
-      env = new Map([...(wrapper.cleans ? [['PATH', SUDO_PATH] as const] : env), ['HOME', user?.home ?? '']]);
+    const inside = this.#inside(wrapper, { given, operand: operands[0] }, around);
+    const env = new Map(inside.env);
+    if (name === 'env') takeAway(options, words[at], env);
+    let begin = name === 'env' && words[at]?.text === '-' ? at + 1 : at;
+    for (; wrapper.assigns && begin < words.length; begin++) {
+      const assigned = assignmentIn(words[begin]);
+      if (assigned === null) break;
+      env.set(...assigned);
     }
-    if (options.some((option) => wrapper.login?.includes(option.name))) {
-      cwd = user?.home ?? null;
-      env = new Map([
-        ['PATH', UNKNOWN],
-        ['HOME', user?.home ?? ''],
-      ]);
-    }
-    const dir = options.find((option) => wrapper.dir?.includes(option.name))?.value;
-    if (dir !== undefined && dir !== null) cwd = dir.certain ? path.resolve(cwd ?? '/', dir.text) : null;
-    if (name === 'env' || name === 'sudo') at = readEnvironment(name, options, words, at, env);
-
-    const text = options.find(
-      (option) => option.name === `-${wrapper.text}` || option.name === '--command',
-    )?.value;
-    const inside = { user, cwd, env };
-    if (wrapper.text !== undefined && text !== undefined && text !== null)
-      this.readText(text.text, inside, depth + 1);
-    else if (name === 'flock' && words[at]?.text === '-c')
-      this.readText(words[at + 1]?.text ?? '', inside, depth + 1);
-    else this.start(words.slice(at), inside, depth + 1);
+    const next = { ...inside, env };
+    const text = given(wrapper.text)[0]?.value;
+    const rest = words.slice(begin);
+    if (text != null) this.readText(text.text, next, depth + 1);
+    else if (name === 'flock' && rest[0]?.text === '-c') this.readText(rest[1]?.text ?? '', next, depth + 1);
+    else if (wrapper.joins) this.readText(rest.map((word) => word.text).join(' '), next, depth + 1);
+    else
+      this.start(
+        wrapper.appends === undefined ? rest : appended(rest, given(wrapper.appends)),
+        next,
+        depth + 1,
+      );
   }
+
+  /** What the command of a wrapper is started in; the assignments before it are not among it. */
+  #inside(
+    wrapper: Wrapper,
+    {
+      given,
+      operand,
+    }: { given: (names: readonly string[] | true | undefined) => Option[]; operand: Word | undefined },
+    around: Start,
+  ): Start {
+    let { cwd, user } = around;
+    const named = given(wrapper.user)[0]?.value ?? (wrapper.userOperand ? operand : undefined);
+    if (named !== undefined) user = named.certain ? this.#userNamed(named.text, wrapper) : null;
+    else if (wrapper.root) user = this.#users.get('root') ?? null;
+    let env: ReadonlyMap<string, string> = wrapper.cleans ? new Map([['PATH', wrapper.cleans]]) : around.env;
+    const home = user?.home ?? UNKNOWN;
+    if ((named !== undefined || wrapper.root) && !wrapper.keepsHome) env = withAll(env, [['HOME', home]]);
+    if (wrapper.cwd !== undefined) cwd = wrapper.cwd;
+    if (given(wrapper.login).length > 0) {
+      cwd = user?.home ?? null;
+      env = afterUnknown(new Map([['HOME', home]]));
+    }
+    const dir = given(wrapper.dir)[0]?.value;
+    if (dir != null) cwd = dir.certain ? path.resolve(cwd ?? '/', dir.text) : null;
+    if (wrapper.setsUnknown === true || given(wrapper.setsUnknown).length > 0) env = afterUnknown(env);
+    for (const { value } of given(wrapper.sets)) {
+      // A name alone passes on the caller's value.
+      const passed = () => [value?.text ?? '', around.env.get(value?.text ?? '') ?? ''] as const;
+      env = withAll(env, [assignmentIn(value ?? undefined) ?? passed()]);
+    }
+    const searched = wrapper.finds ? { searched: around.env.get('PATH') ?? '' } : {};
+    return { user, cwd, env, ...searched };
+  }
+
+  /** Behind the user's name may stand a group. */
+  #userNamed(text: string, { number = null }: Wrapper): User | null {
+    return findUser(this.#users, text.replace(/(?!^):.*$/s, ''), number);
+  }
+}
+
+interface Option {
+  readonly name: string;
+  readonly value: Word | null;
+}
+
+/** The options of a wrapper, the words that belong to it, and where the command begins. */
+function readOptions(wrapper: Wrapper, words: readonly Word[]) {
+  const options: Option[] = [];
+  const operands: Word[] = [];
+  let at = 1;
+  for (; at < words.length; at++) {
+    const word = words[at];
+    if (word === undefined) break;
+    if (word.text === '--') {
+      at++;
+      break;
+    }
+    // su takes options behind the user's name too.
+    const takes = wrapper.userOperand ? 1 : (wrapper.operands ?? 0);
+    if (!word.text.startsWith('-') || (word.text === '-' && wrapper.login === undefined)) {
+      const named = wrapper.userOperand && options.some(({ name }) => wrapper.user?.includes(name));
+      if (operands.length >= takes || named) break;
+      operands.push(word);
+    } else {
+      const read = readOption(wrapper, word, words[at + 1]);
+      options.push(...read.options);
+      at += read.taken;
+    }
+  }
+  return { options, operands, at };
+}
+
+/** A command that goes on with words which are only known when it runs, at its end or in the place of a mark. */
+function appended(words: readonly Word[], marks: readonly Option[]): readonly Word[] {
+  if (words.length === 0) return words;
+  if (marks.length === 0) return [...words, { text: '…', certain: false }];
+  const texts = marks.map(({ value }) => value?.text ?? '{}');
+  return words.map((word) =>
+    texts.some((mark) => word.text.includes(mark)) ? { ...word, certain: false } : word,
+  );
 }
 
 /** One word of options: `-n10`, `-n 10`, `--user=ann`; how many of the next words belong to it. */
 function readOption(wrapper: Wrapper, word: Word, next: Word | undefined) {
   const { text, certain } = word;
-  const options: { name: string; value: Word | null }[] = [];
+  const options: Option[] = [];
   if (text.startsWith('--')) {
     const name = text.replace(/=.*$/s, '');
     const attached = name === text ? null : { text: text.slice(name.length + 1), certain };
@@ -226,28 +274,12 @@ function readOption(wrapper: Wrapper, word: Word, next: Word | undefined) {
   return { options, taken: 0 };
 }
 
-/** What `env` and `sudo` take and set; returns where the command begins. */
-function readEnvironment(
-  name: string,
-  options: readonly { name: string; value: Word | null }[],
-  words: readonly Word[],
-  start: number,
-  env: Map<string, string>,
-): number {
-  if (name === 'env') {
-    const bare = options.some((option) => ['-i', '-', '--ignore-environment'].includes(option.name));
-    if (bare || words[start]?.text === '-') env.clear();
-    for (const option of options) {
-      if (option.name === '-u' || option.name === '--unset') env.delete(option.value?.text ?? '');
-    }
-  }
-  let at = words[start]?.text === '-' ? start + 1 : start;
-  for (; at < words.length; at++) {
-    const assigned = assignmentIn(words[at]);
-    if (assigned === null) break;
-    env.set(...assigned);
-  }
-  return at;
+/** What `env` takes away. */
+function takeAway(options: readonly Option[], next: Word | undefined, env: Map<string, string>): void {
+  const bare = options.some(({ name }) => ['-i', '-', '--ignore-environment'].includes(name));
+  if (bare || next?.text === '-') env.clear();
+  for (const { name, value } of options)
+    if (name === '-u' || name === '--unset') env.delete(value?.text ?? '');
 }
 
 /** Whether it is one of the shell's own that say where and in what the next ones start. */
@@ -257,8 +289,8 @@ function builtIn(words: readonly Word[], state: ShellState): boolean {
     case 'cd':
     case 'pushd': {
       const target = words.slice(1).find((word) => !/^-[LPe@]*$|^--$/.test(word.text));
-      const home = state.env.get('HOME');
-      if (target === undefined) state.cwd = operands.includes('-') ? null : (home ?? null);
+      const home = knownHome(state);
+      if (target === undefined) state.cwd = operands.includes('-') ? null : home;
       else if (!target.certain) state.cwd = null;
       else if (path.isAbsolute(target.text)) state.cwd = path.resolve(target.text);
       else state.cwd = state.cwd === null ? null : path.resolve(state.cwd, target.text);
@@ -301,7 +333,7 @@ function assignmentIn(word: Word | undefined): [string, string] | null {
   return name === undefined || value === undefined ? null : [name, word?.certain ? value : UNKNOWN];
 }
 
-function withAll(
+export function withAll(
   variables: ReadonlyMap<string, string>,
   more: readonly (readonly [string, string])[],
 ): ReadonlyMap<string, string> {
@@ -312,7 +344,7 @@ function withAll(
 }
 
 /** After commands that nobody has read: they may set what says where runlock and its directory are. */
-function afterUnknown(env: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+export function afterUnknown(env: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   return withAll(env, [
     ['PATH', UNKNOWN],
     ['RUNLOCK_DIR', UNKNOWN],
@@ -330,8 +362,15 @@ function expand(word: ShellWord, state: ShellState): Word {
     return part.raw;
   };
   let text = word.parts.map(value).join('');
-  const home = state.env.get('HOME');
-  if (word.bare && home !== undefined && /^~(?=\/|$)/.test(text)) text = home + text.slice(1);
+  const home = knownHome(state);
+  if (word.bare && home !== null && /^~(?=\/|$)/.test(text)) text = home + text.slice(1);
   else if (word.bare && text.startsWith('~')) certain = false;
-  return { text, certain };
+  if (!word.parts.some(({ type }) => type === 'substitution')) return { text, certain };
+  const rest = word.parts.map((part) => (part.type === 'substitution' ? ' ' : value(part))).join('');
+  return { text, certain, rest };
+}
+
+function knownHome({ env }: ShellState): string | null {
+  const home = env.get('HOME') ?? UNKNOWN;
+  return home === UNKNOWN ? null : home;
 }

@@ -1,18 +1,29 @@
 import path from 'node:path';
-import { namesIn, type Sight } from './cron.ts';
-import type { Entry } from './entries.ts';
-import type { Where } from './finding.ts';
-import { type Surroundings, startedByWords, type Word } from './started.ts';
-import { lastOf, listOf, parseEnvironmentFile, parseUnit, type Setting, splitWords } from './unit-file.ts';
-import type { User } from './users.ts';
+import type { Entry, Step } from './entries.ts';
+import { mentionsRunlock } from './mentions.ts';
+import { isOn, neededPaths, Sandbox } from './sandbox.ts';
+import { type Start, startedByWords, UNKNOWN, type Word } from './started.ts';
+import { isMadeLater, unitEnvironment } from './unit-environment.ts';
+import { lastOf, listOf, parseUnit, type Setting, splitWords } from './unit-file.ts';
+import { findUser, type User } from './users.ts';
+import { namesIn, type Visit } from './visit.ts';
+import { SYSTEM_PATH } from './wrappers.ts';
 
-/** What goes before, first. */
+/** What goes before, first; the transient and the generated ones as far as they are there at the moment. */
 const SYSTEM_DIRS = [
+  '/etc/systemd/system.control',
+  '/run/systemd/system.control',
+  '/run/systemd/transient',
+  '/run/systemd/generator.early',
   '/etc/systemd/system',
+  '/etc/systemd/system.attached',
   '/run/systemd/system',
+  '/run/systemd/system.attached',
+  '/run/systemd/generator',
   '/usr/local/lib/systemd/system',
   '/usr/lib/systemd/system',
   '/lib/systemd/system',
+  '/run/systemd/generator.late',
 ];
 const USER_DIRS = [
   '/etc/systemd/user',
@@ -30,13 +41,12 @@ const EXEC_KEYS = [
   'ExecStop',
   'ExecStopPost',
 ];
-const SYSTEMD_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** Every service that the system's manager, or the one of a user, can start. */
-export function unitEntries(sight: Sight): Entry[] {
-  const { root, users, self } = sight;
-  const entries = servicesIn(sight, SYSTEM_DIRS).flatMap((unit) => entryOf(sight, unit, null));
-  const own = (user: User) => servicesIn(sight, [`${user.home}/.config/systemd/user`], USER_DIRS);
+export function unitEntries(visit: Visit): Entry[] {
+  const { root, users, self } = visit;
+  const entries = servicesIn(visit, SYSTEM_DIRS).flatMap((unit) => entryOf(visit, unit, null));
+  const own = (user: User) => servicesIn(visit, [`${user.home}/.config/systemd/user`], USER_DIRS);
   // Root looks into every home; in others' an ordinary user sees nothing.
   const owners = self === null || self.uid === 0 ? [...users.values()] : [self];
   const seen = new Set<string>();
@@ -44,49 +54,76 @@ export function unitEntries(sight: Sight): Entry[] {
     const dir = root.real(`${user.home}/.config/systemd/user`);
     if (seen.has(dir) || root.stat(dir)?.isDirectory() !== true) continue;
     seen.add(dir);
-    entries.push(...own(user).flatMap((unit) => entryOf(sight, unit, user)));
+    entries.push(...own(user).flatMap((unit) => entryOf(visit, unit, user)));
   }
+  sayForAll(visit);
   return entries;
+}
+
+/** Each user's manager may start these, in surroundings of its own. */
+function sayForAll(visit: Visit): void {
+  for (const dir of USER_DIRS) {
+    for (const name of namesIn(visit, dir)) {
+      const file = `${dir}/${name}`;
+      if (!name.endsWith('.service') || visit.root.real(file) === '/dev/null') continue;
+      for (const { key, value, where } of parseUnit(visit.root.textOf(file) ?? '', file)) {
+        if (EXEC_KEYS.includes(key) && mentionsRunlock(value))
+          visit.findings.add(
+            'note',
+            'unsure',
+            where,
+            "which lock this takes can't be told from here: the manager of each user may start it",
+            'name it by --dir',
+          );
+      }
+    }
+  }
 }
 
 interface Unit {
   readonly name: string;
   readonly settings: readonly Setting[];
+  /** Its file and all drop-ins could be read. */
+  readonly isWhole: boolean;
 }
 
 /** @param own looked through for units; `further` only for drop-ins and for what a drop-in of `own` belongs to */
-function servicesIn(sight: Sight, own: readonly string[], further: readonly string[] = []): Unit[] {
+function servicesIn(visit: Visit, own: readonly string[], further: readonly string[] = []): Unit[] {
   const dirs = [...own, ...further];
   const names = new Set<string>();
   const real = new Set<string>();
   for (const dir of own) {
     // /lib is a link to /usr/lib on most.
-    if (real.has(sight.root.real(dir))) continue;
-    real.add(sight.root.real(dir));
-    for (const name of namesIn(sight, dir)) {
+    if (real.has(visit.root.real(dir))) continue;
+    real.add(visit.root.real(dir));
+    for (const name of namesIn(visit, dir)) {
       const unit = /^(.+\.service)(?:\.d)?$/.exec(name)?.[1];
       if (unit !== undefined) names.add(unit);
     }
   }
   return [...names].sort().flatMap((name) => {
-    const settings = readUnit(sight, name, dirs);
-    return settings === null ? [] : [{ name, settings }];
+    const unit = readUnit(visit, name, dirs);
+    return unit === null ? [] : [unit];
   });
 }
 
 /** The unit's file from the first directory that has one, then all drop-ins by their names. */
-function readUnit(sight: Sight, name: string, dirs: readonly string[]): Setting[] | null {
+function readUnit(visit: Visit, name: string, dirs: readonly string[]): Unit | null {
   // In an image /dev is empty.
-  const isMasked = (path: string) => sight.root.real(path) === '/dev/null';
+  const isMasked = (path: string) => visit.root.real(path) === '/dev/null';
   const file = dirs
     .map((dir) => `${dir}/${name}`)
-    .find((path) => isMasked(path) || sight.root.stat(path) !== null);
+    .find((path) => isMasked(path) || visit.root.stat(path) !== null);
   if (file === undefined || isMasked(file)) return null;
   const dropIns = new Map<string, string>();
   const template = name.replace(/@[^.]*\./, '@.');
+  // `a-b-c.service` has the drop-ins of `a-.service` and `a-b-.service` too.
+  const prefixes = name.includes('@')
+    ? []
+    : [...name.matchAll(/-(?!\.)/g)].map(({ index }) => `${name.slice(0, index)}-.service.d`);
   for (const dir of [...dirs].reverse()) {
-    for (const folder of new Set(['service.d', `${template}.d`, `${name}.d`])) {
-      const listed = sight.root.list(`${dir}/${folder}`);
+    for (const folder of new Set(['service.d', ...prefixes, `${template}.d`, `${name}.d`])) {
+      const listed = visit.root.list(`${dir}/${folder}`);
       for (const one of 'names' in listed ? listed.names : []) {
         if (one.endsWith('.conf')) dropIns.set(one, `${dir}/${folder}/${one}`);
       }
@@ -94,54 +131,75 @@ function readUnit(sight: Sight, name: string, dirs: readonly string[]): Setting[
   }
   const byName = [...dropIns].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, path]) => path);
   const files = [file, ...byName.filter((path) => !isMasked(path))];
-  return files.flatMap((path) => {
-    const reading = sight.root.read(path);
-    if ('refused' in reading)
-      sight.findings.add(
+  let isWhole = true;
+  const settings = files.flatMap((path) => {
+    const reading = visit.root.read(path);
+    if ('refused' in reading) {
+      isWhole = false;
+      visit.findings.add(
         'unseen',
         'unreadable',
         { file: path, line: null },
         `could not be read: ${reading.refused}`,
       );
+    }
     return 'text' in reading ? parseUnit(reading.text, path) : [];
   });
+  return { name, settings, isWhole };
 }
 
 /** @param owner whose manager it is; null: the system's */
-function entryOf(sight: Sight, unit: Unit, owner: User | null): Entry[] {
-  const { root, users } = sight;
+function entryOf(visit: Visit, unit: Unit, owner: User | null): Entry[] {
+  const { root, users } = visit;
   const lines = EXEC_KEYS.flatMap((key) => listOf(unit.settings, key));
   if (lines.length === 0) return [];
   const named = lastOf(unit.settings, 'User')?.value;
   // Specifiers mean the manager's user, whatever User= says.
   const manager = owner ?? users.get('root') ?? null;
   const expand = (text: string) => specifiers(text, unit.name, manager);
-  const user = owner ?? (named === undefined ? manager : findUser(users, expand(named).text));
-  const env = new Map([['PATH', SYSTEMD_PATH]]);
-  if (user !== null && (owner !== null || named !== undefined))
-    env.set('HOME', user.home).set('LOGNAME', user.name);
-  for (const { value } of listOf(unit.settings, 'Environment')) {
-    for (const word of splitWords(expand(value).text)) {
-      const [, name, text] = /^(\w+)=(.*)$/s.exec(word) ?? [];
-      if (name !== undefined && text !== undefined) env.set(name, text);
-    }
-  }
-  for (const { value, where } of listOf(unit.settings, 'EnvironmentFile')) {
-    const file = expand(value.replace(/^-/, '')).text;
-    const reading = root.read(file);
-    if ('text' in reading) for (const [name, text] of parseEnvironmentFile(reading.text)) env.set(name, text);
-    else if ('refused' in reading)
-      sight.findings.add('unseen', 'unreadable', where, `${file} could not be read: ${reading.refused}`);
-  }
+  // A user that is made for the unit is nobody's; one that is there already goes before it.
+  const isMade = isOn(lastOf(unit.settings, 'DynamicUser')?.value);
+  const itself = isMade && owner === null ? null : manager;
+  const user = owner ?? (named === undefined ? itself : findUser(users, expand(named).text, ''));
+  const doubt = () => {
+    for (const { where } of lines) visit.findings.doubt(where);
+  };
+  if (!unit.isWhole) doubt();
+  const sayMissing = (what: string, { key, where }: Pick<Setting, 'key' | 'where'>) => {
+    doubt();
+    if (lines.some(({ value }) => mentionsRunlock(value)))
+      visit.findings.add(
+        'problem',
+        'missingFile',
+        where,
+        `${what}: systemd does not start the unit (${key}=)`,
+        'make it, or put - before it if it may be missing',
+      );
+  };
+  const isMissing = (file: string) => !isMadeLater(file) && 'missing' in root.read(file);
+  for (const { text, certain, key, where } of neededPaths(unit.settings, expand))
+    if (certain && isMissing(text)) sayMissing(`there is no ${text}`, { key, where });
+  const names =
+    user !== null && (owner !== null || named !== undefined)
+      ? [['HOME', user.home] as const, ['LOGNAME', user.name] as const]
+      : [];
+  const begun = new Map([['PATH', SYSTEM_PATH], ...names]);
+  const env = unitEnvironment(unit.settings, begun, expand, visit, {
+    missing: sayMissing,
+    unread: doubt,
+  });
   const cwd = directoryOf(unit.settings, expand, user, owner);
-  const steps = lines.flatMap((line) =>
-    stepsOf(line, { user, cwd, env, searched: SYSTEMD_PATH }, sight, expand),
-  );
-  const isOn = (key: string) =>
-    /^(1|yes|y|true|t|on|disconnected)$/i.test(lastOf(unit.settings, key)?.value ?? '');
-  return [
-    { kind: 'systemd', steps, ...(isOn('PrivateTmp') || isOn('DynamicUser') ? { privateTmp: true } : {}) },
-  ];
+  const directory = lastOf(unit.settings, 'WorkingDirectory');
+  if (directory !== undefined && !directory.value.startsWith('-') && cwd !== null && isMissing(cwd))
+    sayMissing(`there is no ${cwd}`, directory);
+  const sandbox = new Sandbox(unit.settings, expand, root, owner === null);
+  const how = {
+    around: { user, cwd, env, searched: SYSTEM_PATH },
+    sandbox,
+    elevated: owner ?? users.get('root') ?? null,
+  };
+  const steps = lines.flatMap((line) => stepsOf(line, how, visit, expand));
+  return [{ kind: 'systemd', steps }];
 }
 
 function directoryOf(
@@ -158,20 +216,27 @@ function directoryOf(
 }
 
 /** The commands of one line: several may stand on it, with ` ; ` between. */
-function stepsOf(line: Setting, around: Surroundings, sight: Sight, expand: (text: string) => Word) {
-  const steps: { where: Where; started: ReturnType<typeof startedByWords> }[] = [];
+function stepsOf(
+  line: Setting,
+  { around, sandbox, elevated }: { around: Start; sandbox: Sandbox; elevated: User | null },
+  visit: Visit,
+  expand: (text: string) => Word,
+) {
+  const steps: Step[] = [];
   let words: string[] = [];
   const end = () => {
     const [first = '', ...rest] = words;
+    const text = words.join(' ');
     words = [];
     const [, prefix = '', program = ''] = /^([@:+!|-]*)(.*)$/s.exec(first) ?? [];
     if (program === '') return;
     const variables = (word: string) =>
       prefix.includes(':') ? [expand(word)] : withVariables(expand(word), around.env);
     const argv = [expand(program), ...(prefix.includes('@') ? rest.slice(1) : rest).flatMap(variables)];
-    const user = prefix.includes('+') ? (sight.users.get('root') ?? null) : around.user;
-    const started = startedByWords(argv, { ...around, user }, (name) => findUser(sight.users, name));
-    steps.push({ where: line.where, started });
+    // With `+` it has all rights and sees what everybody does; `!` is about the user alone.
+    const user = /[+!]/.test(prefix) ? elevated : around.user;
+    const started = startedByWords(argv, { ...around, user }, visit.users);
+    steps.push({ where: line.where, text, started, sandbox: prefix.includes('+') ? null : sandbox });
   };
   for (const word of splitWords(line.value)) {
     if (word === ';') end();
@@ -185,7 +250,7 @@ function stepsOf(line: Setting, around: Surroundings, sight: Sight, expand: (tex
 function withVariables({ text, certain }: Word, env: ReadonlyMap<string, string>): Word[] {
   const whole = /^\$([A-Za-z_]\w*)$/.exec(text)?.[1];
   const value = whole === undefined ? undefined : env.get(whole);
-  if (value !== undefined)
+  if (value !== undefined && value !== UNKNOWN)
     return value
       .split(/\s+/)
       .filter((word) => word !== '')
@@ -194,8 +259,9 @@ function withVariables({ text, certain }: Word, env: ReadonlyMap<string, string>
   const filled = text.replace(/\$\$|\$\{([A-Za-z_]\w*)\}/g, (raw, name: string | undefined) => {
     if (name === undefined) return '$';
     const found = env.get(name);
-    if (found === undefined) known = false;
-    return found ?? raw;
+    if (found !== undefined && found !== UNKNOWN) return found;
+    known = false;
+    return raw;
   });
   return [{ text: filled, certain: known }];
 }
@@ -225,8 +291,4 @@ function specifiers(text: string, unit: string, user: User | null): Word {
     return value ?? raw;
   });
   return { text: filled, certain };
-}
-
-function findUser(users: ReadonlyMap<string, User>, name: string): User | null {
-  return users.get(name) ?? [...users.values()].find(({ uid }) => String(uid) === name) ?? null;
 }

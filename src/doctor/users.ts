@@ -29,6 +29,17 @@ export function readUsers(root: Root): Map<string, User> {
   return users;
 }
 
+/** What stands before a number that is a user's: `1000` (systemd), `#1000` (sudo), `:1000` (chpst); null: names alone. */
+export type NumberMark = '' | '#' | ':' | null;
+
+/** Who a text names. A name that is all digits goes before the number. */
+export function findUser(users: ReadonlyMap<string, User>, text: string, mark: NumberMark): User | null {
+  const named = users.get(text);
+  if (named !== undefined || mark === null || !text.startsWith(mark)) return named ?? null;
+  const number = text.slice(mark.length);
+  return [...users.values()].find(({ uid }) => String(uid) === number) ?? null;
+}
+
 function fieldsOf(text: string | null): string[][] {
   return (text ?? '').split('\n').map((line) => line.split(':'));
 }

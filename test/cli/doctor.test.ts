@@ -571,6 +571,233 @@ test('the directory that is named is looked at on this system; with --root that 
   expect((await box.runlock(['doctor', '--root', path.join(box.dir, 'nowhere')])).code).toBe(1);
 });
 
+test('from a deleted working directory entries and a named directory are looked at, and what is not is said', async () => {
+  cron('backup', `@daily root ${RUN} --dir /srv/app/runs -- /srv/app/backup.sh`);
+  box.makeRuns();
+  const gone = async (args: string) => {
+    const script = `mkdir gone && cd gone && rmdir ../gone && '${process.execPath}' '${BINARY}' doctor ${args}`;
+    return await box.exec('sh', ['-c', script]);
+  };
+  expect(await gone(`--root '${root}'`)).toMatchObject({ code: 0, stderr: '' });
+  const named = await gone(`--dir '${box.runs}'`);
+  expect(named.stderr).toBe('');
+  expect(named.stdout).toContain(`ok       ${box.runs}: kernel locks work`);
+  const bare = await gone('');
+  expect(bare).toMatchObject({ code: 1, stderr: '' });
+  expect(bare.stdout).toContain('unseen   could not find the current directory for .: ENOENT');
+});
+
+const TAKE = `${RUN} --dir /srv/app/runs -- /srv/app/backup.sh`;
+
+test.each([
+  ['another machine or container', `ssh host ${TAKE}`],
+  ['a container', `docker exec app ${TAKE}`],
+  ['another root', `chroot /srv/jail ${TAKE}`],
+  ['a text for another machine', `ssh host 'cd /srv && ${TAKE}'`],
+  ['a program that nobody knows', `/opt/bin/wrap --lock=no '${TAKE}'`],
+  ['one that gets the words by another', `parallel ${TAKE} ::: a b`],
+  ['a variable', `$RUNLOCK run --dir /srv/app/runs -- /srv/app/backup.sh`],
+  ['a text that the shell makes', `eval "${TAKE}"`],
+  ['what a shell reads', `echo "${TAKE}" | at now`],
+  ['the stdin of a shell', `sh %${TAKE}`],
+  ['a trap', `trap '${TAKE}' EXIT`],
+  ['a unit with properties of its own', `systemd-run -p DynamicUser=yes ${TAKE}`],
+  ['a command that xargs completes', `cat list | xargs -n1 runlock`],
+  ['a text in a text', `sh -c 'find / -exec ${TAKE} \\;'`],
+])('runlock that is started by %s is told, and its entry is not ok', async (_, command) => {
+  cron('astray', `@daily root ${command}`);
+  const got = await report();
+  expect(found(got, 'ok', 'entry')).toEqual([]);
+  expect(found(got, 'note', 'unsure')).toEqual([
+    expect.stringMatching(/^\/etc\/cron.d\/astray:2 whether this takes a lock, and which one, can't be told/),
+  ]);
+  expect(found(got, 'note', 'noEntries')).toEqual([]);
+});
+
+test('a line that is followed in part is not ok as a whole; one that only speaks of runlock is', async () => {
+  cron(
+    'part',
+    `@daily root ${TAKE} && ssh host ${TAKE}`,
+    `@daily root test -x /usr/local/bin/runlock && ${TAKE} || echo runlock failed; logger -t runlock "$(runlock status --dir /srv/app/runs)"`,
+  );
+  const got = await report();
+  expect(found(got, 'note', 'unsure')).toEqual([expect.stringContaining('/etc/cron.d/part:2 whether')]);
+  expect(found(got, 'note', 'entry')).toEqual([
+    expect.stringContaining('/etc/cron.d/part:2 cron, user root: run'),
+  ]);
+  expect(found(got, 'ok', 'entry')).toEqual([
+    expect.stringContaining('/etc/cron.d/part:3 cron, user root: run'),
+    expect.stringContaining('/etc/cron.d/part:3 cron, user root: status'),
+  ]);
+});
+
+test('wrappers that lead to runlock are followed, with the user that they name', async () => {
+  const uid = '4711';
+  cron(
+    'wrapped',
+    ...[
+      `setpriv --reuid=ann --clear-groups ${TAKE}`,
+      `chpst -u ann ${TAKE}`,
+      `sudo -u '#${uid}' ${TAKE}`,
+      `systemd-run --wait --uid=${uid} ${TAKE}`,
+      `su - ann -c "/usr/local/bin/${TAKE}"`,
+      `runuser -l ann -c "${TAKE}"`,
+      `runuser -u ann -- ${TAKE}`,
+      `script -qc "sudo -u ann ${TAKE}" /dev/null`,
+    ].map((command) => `@daily root ${command}`),
+  );
+  const got = await report();
+  expect(got.entries.map(({ user, dir }) => [user, dir])).toEqual(Array(8).fill(['ann', '/srv/app/runs']));
+});
+
+test('an entry whose user is not known there is not ok', async () => {
+  unit('x.service', 'User=nobodyhere', `ExecStart=/usr/local/bin/${TAKE}`);
+  const got = await report();
+  expect(found(got, 'ok', 'entry')).toEqual([]);
+  expect(found(got, 'note', 'unsure')).toEqual([
+    expect.stringContaining("which user this runs as can't be told"),
+  ]);
+});
+
+const EXEC = `ExecStart=/usr/local/bin/${TAKE}`;
+
+test.each([
+  ['EnvironmentFile=/etc/default/missing', 'missingFile', 'there is no /etc/default/missing'],
+  ['ReadWritePaths=/srv/missing', 'missingFile', 'there is no /srv/missing'],
+  ['WorkingDirectory=/srv/missing', 'missingFile', 'there is no /srv/missing'],
+  ['ProtectSystem=strict', 'notWritable', 'may not write to /srv/app/runs (ProtectSystem=strict)'],
+  ['DynamicUser=yes', 'notWritable', 'may not write to /srv/app/runs (DynamicUser=yes)'],
+  ['ReadOnlyPaths=/srv', 'notWritable', 'may not write to /srv/app/runs (ReadOnlyPaths=/srv)'],
+  ['BindReadOnlyPaths=/srv/app', 'notWritable', 'may not write to /srv/app/runs'],
+  ['InaccessiblePaths=-/srv/app', 'notWritable', 'does not see /srv/app/runs (InaccessiblePaths=-/srv/app)'],
+  [
+    'TemporaryFileSystem=/srv:ro',
+    'privateTmp',
+    "/srv/app/runs is the unit's own (TemporaryFileSystem=/srv:ro)",
+  ],
+  ['InaccessiblePaths=/usr/local/bin', 'notFound', 'does not see /usr/local/bin/runlock'],
+])('a unit with %s can not work, or means a lock of its own: %s', async (setting, about, what) => {
+  unit('x.service', setting, EXEC);
+  const got = await report();
+  expect(got.code).toBe(1);
+  expect(found(got, 'problem', about)).toEqual([expect.stringContaining(what)]);
+  expect(found(got, 'ok', 'entry')).toEqual([]);
+});
+
+test('a state directory behind a link is that of the link, and the unit must see both', async () => {
+  makeDirectory('data/runs');
+  fs.rmdirSync(path.join(root, 'srv/app/runs'));
+  link('/data/runs', 'srv/app/runs');
+  const problems = async (...settings: string[]) => {
+    unit('x.service', ...settings, EXEC);
+    return found(await report(), 'problem').map((line) => /\((\w+=.*?)\)/.exec(line)?.[1]);
+  };
+  expect(await problems('ReadOnlyPaths=/srv')).toEqual([]);
+  expect(await problems('ReadOnlyPaths=/data')).toEqual(['ReadOnlyPaths=/data']);
+  expect(await problems('TemporaryFileSystem=/srv')).toEqual(['TemporaryFileSystem=/srv']);
+  expect(await problems('InaccessiblePaths=/srv')).toEqual(['InaccessiblePaths=/srv']);
+});
+
+test('a drop-in or an environment file that can not be read leaves the unit in doubt', async () => {
+  unit('x.service', EXEC);
+  makeDirectory('etc/systemd/system/x.service.d/a.conf');
+  unit('y.service', 'EnvironmentFile=/etc/default', EXEC);
+  makeDirectory('etc/default');
+  const got = await report();
+  expect(found(got, 'unseen')).toHaveLength(2);
+  expect(found(got, 'ok', 'entry')).toEqual([]);
+});
+
+test.each([
+  ['RootDirectory=/srv/jail'],
+  ['RootImage=/srv/jail.img'],
+  ['BindPaths=/data:/srv/app'],
+  ['BindPaths=/data:/srv/app/runs/locks'],
+  ['ProtectSystem=strict', 'ReadWritePaths=/srv/%i'],
+  ['EnvironmentFile=/etc/default/%i', 'ExecStart=', `ExecStart=/usr/local/bin/${RUN} -- true`],
+  ['EnvironmentFile=/run/made-later', 'ExecStart=', `ExecStart=/usr/local/bin/${RUN} -- true`],
+  ['PassEnvironment=RUNLOCK_DIR', 'ExecStart=', `ExecStart=/usr/local/bin/${RUN} -- true`],
+  ['Environment=RUNLOCK_DIR=/srv/%i', 'ExecStart=', `ExecStart=/usr/local/bin/${RUN} -- true`],
+])('a unit with %s has a lock that can not be told, and is not ok', async (...settings) => {
+  makeDirectory('data');
+  unit('x@.service', EXEC, ...settings);
+  const got = await report();
+  expect(found(got, 'note', 'unsure')[0]).toMatch(
+    /^\/etc\/systemd\/system\/x@.service:\d+ which lock this is can't be told/,
+  );
+  expect(found(got, 'ok', 'entry')).toEqual([]);
+  expect(found(got, 'problem')).toEqual([]);
+});
+
+test.each([
+  ['EnvironmentFile=-/etc/default/missing'],
+  ['ProtectSystem=full', 'ProtectHome=yes'],
+  ['ProtectSystem=strict', 'ReadWritePaths=/srv/app/runs'],
+  ['ProtectSystem=strict', 'ReadWritePaths=-/srv/missing /srv/app'],
+  ['ReadOnlyPaths=/', 'BindPaths=/srv/app'],
+  ['TemporaryFileSystem=/srv', 'BindPaths=/srv/app/runs'],
+  ['InaccessiblePaths=/srv', 'InaccessiblePaths='],
+  ['RootDirectory=/'],
+  ['ReadOnlyPaths=/srv', 'ExecStart=', EXEC.replace('=', '=+')],
+])('a unit with %s takes the lock that others take, and that is ok', async (...settings) => {
+  unit('x.service', EXEC, ...settings);
+  const got = await report();
+  expect(got.code).toBe(0);
+  expect(found(got, 'ok', 'entry')).toHaveLength(1);
+});
+
+test("a unit's state directory may be written to, but which user does is not known there", async () => {
+  makeDirectory('var/lib/private/app/runs');
+  link('private/app', 'var/lib/app');
+  const exec = `ExecStart=/usr/local/bin/${RUN} --dir /var/lib/app/runs -- true`;
+  unit('x.service', 'DynamicUser=yes', 'StateDirectory=app', exec);
+  const got = await report();
+  expect(found(got, 'problem')).toEqual([]);
+  expect(found(got, 'note', 'unsure')).toEqual([
+    expect.stringContaining("which user this runs as can't be told"),
+  ]);
+  unit('x.service', 'RuntimeDirectory=app', exec.replace('/var/lib', '/run'));
+  expect(found(await report(), 'note', 'unsure')).toEqual([
+    expect.stringContaining('/run/app/runs is removed when the unit ends (RuntimeDirectory=app)'),
+  ]);
+});
+
+test('jobs of anacron are read: root runs them in /, with the variables above them', async () => {
+  const lines = [
+    'SHELL=/bin/sh',
+    `1\t5\tcron.daily\trun-parts /etc/cron.daily`,
+    `7 10 early ${RUN} --dir /srv/app/runs -- true`,
+    PATH,
+    `@monthly 15 late cd /srv/app && ${RUN} -- /srv/app/backup.sh 100%`,
+    '',
+  ];
+  put('etc/anacrontab', lines.join('\n'));
+  const got = await report();
+  expect(got.entries).toMatchObject([
+    { kind: 'anacron', file: '/etc/anacrontab', line: 3, user: 'root', cwd: '/', runlock: null },
+    { kind: 'anacron', line: 5, dir: '/srv/app/runs', cwd: '/srv/app', runlock: '/usr/local/bin/runlock' },
+  ]);
+  expect(found(got, 'note', 'unsure')).toEqual([expect.stringContaining('/etc/anacrontab:3 which runlock')]);
+});
+
+test('units that are transient or generated are read, drop-ins of a common prefix count, units of all users are told', async () => {
+  put('run/systemd/transient/run-u1.service', `[Service]\n${EXEC}\n`);
+  put('run/systemd/generator/made.service', `[Service]\n${EXEC}\n`);
+  put('etc/systemd/system/made-.service.d/a.conf', '[Service]\nEnvironment=RUNLOCK_NAME=wrong\n');
+  unit('app-video-night.service', EXEC);
+  put('etc/systemd/system/app-.service.d/a.conf', '[Service]\nEnvironment=RUNLOCK_NAME=video\n');
+  put('usr/lib/systemd/user/all.service', `[Service]\n${EXEC}\n`);
+  const got = await report();
+  expect(got.entries.map(({ file, name }) => [path.basename(String(file)), name])).toEqual([
+    ['app-video-night.service', 'video'],
+    ['made.service', 'default'],
+    ['run-u1.service', 'default'],
+  ]);
+  expect(found(got, 'note', 'unsure')).toEqual([
+    expect.stringContaining('/usr/lib/systemd/user/all.service:2 which lock this takes'),
+  ]);
+});
+
 test.runIf(isRoot())('an ordinary user is told what could not be read, and that is no 0', async () => {
   put('var/spool/cron/crontabs/ann', '@daily true\n');
   fs.chmodSync(path.join(root, 'var/spool/cron/crontabs'), 0o700);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { parseCrontab } from '../../src/doctor/crontab.ts';
+import { parseAnacrontab, parseCrontab } from '../../src/doctor/crontab.ts';
 
 const own = (text: string) => parseCrontab(text, { userField: false });
 const system = (text: string) => parseCrontab(text, { userField: true });
@@ -44,6 +44,24 @@ test('CRLF does not become a part of the command', () => {
   expect(own('0 0 * * * a b\r\n').jobs[0]?.command).toBe('a b');
 });
 
+test('jobs of anacron have their line, the variables above them, and all of their command', () => {
+  const text =
+    '# x\nRANDOM_DELAY=45\n1\t5\tcron.daily\tnice run 100%\nA = "b"\n  @monthly 15 m/x c\n@weekly 15 w A=1 c\n7 5 alone\n';
+  expect(
+    parseAnacrontab(text).map(({ line, command, variables }) => [line, command, [...variables]]),
+  ).toEqual([
+    [3, 'nice run 100%', [['RANDOM_DELAY', '45']]],
+    [
+      6,
+      'A=1 c',
+      [
+        ['RANDOM_DELAY', '45'],
+        ['A', '"b"'],
+      ],
+    ],
+  ]);
+});
+
 test('any text is read without an error, and each job stands on the line that is told', () => {
   const piece = fc.constantFrom(
     '* ',
@@ -70,6 +88,7 @@ test('any text is read without an error, and each job stands on the line that is
         expect(lines[job.line - 1]?.replaceAll('\\%', '%')).toContain(job.command);
         expect(job.command).not.toBe('');
       }
+      for (const job of parseAnacrontab(source)) expect(lines[job.line - 1]).toContain(job.command);
     }),
     { numRuns: 1000 },
   );
@@ -82,4 +101,6 @@ test('200 kB of anything are read in one go, with no more variables than anybody
   expect(jobs.at(-1)?.variables.size).toBeLessThanOrEqual(500);
   for (const piece of [' ', '* ', '@a ', '"', '=', '%', '\\%', '\r', 'a', '-n '])
     expect(own(piece.repeat(200_000 / piece.length)).jobs.length).toBeLessThan(2);
+  for (const piece of [' ', '1 ', '@a ', '=', '1 2 a ', 'a'])
+    expect(parseAnacrontab(piece.repeat(200_000 / piece.length)).length).toBeLessThan(2);
 });

@@ -7,9 +7,9 @@ const USERS: readonly User[] = [
   { name: 'root', uid: 0, gids: [0], home: '/root' },
   { name: 'ann', uid: 1000, gids: [1000], home: '/home/ann' },
 ];
-const findUser = (name: string) => USERS.find((user) => user.name === name) ?? null;
+const USERS_BY_NAME = new Map(USERS.map((user) => [user.name, user]));
 const AROUND = {
-  user: findUser('root'),
+  user: USERS_BY_NAME.get('root') ?? null,
   cwd: '/root',
   env: new Map([
     ['HOME', '/root'],
@@ -18,7 +18,7 @@ const AROUND = {
   ]),
 };
 
-const read = (text: string) => startedByText(text, AROUND, findUser);
+const read = (text: string) => startedByText(text, AROUND, USERS_BY_NAME);
 const words = ({ words }: Started) => words.map((word) => word.text).join('|');
 
 test.each([
@@ -38,6 +38,19 @@ test.each([
   ["bash -euc 'a; b'", ['a', 'b']],
   ['exec a', ['a']],
   ['npx -y runlock run a', ['runlock|run|a']],
+  ["npx -c 'a b'", ['a|b']],
+  ['setpriv --reuid=ann --regid 4 --init-groups -- a b', ['a|b']],
+  ['chpst -u ann -o 5 a b', ['a|b']],
+  ['envdir /etc/x setuidgid ann softlimit -m 5 a b', ['a|b']],
+  ['systemd-run --wait -q --unit x --setenv=A=1 a b', ['a|b']],
+  ['systemd-run -p User=ann a b', ['systemd-run|-p|User=ann|a|b']],
+  ['sudo -R /x a b', ['sudo|-R|/x|a|b']],
+  ["env -S 'a b'", ['env|-S|a b']],
+  ['x | xargs -n1 -0 a b', ['x', 'a|b|…']],
+  ['xargs -I% a b%', ['a|b%']],
+  ["watch -n 5 'a; b'", ['a', 'b']],
+  ["script -qc 'a b' /dev/null", ['a|b']],
+  ['cross-env A=1 a', ['a']],
   ['sh script.sh a', ['sh|script.sh|a']],
 ])('%s starts what it starts', (text, expected) => {
   expect(read(text).map(words)).toEqual(expected);
@@ -58,6 +71,10 @@ test.each([
   ['sudo -u ann x', '/root'],
   ["su - ann -c 'x'", '/home/ann'],
   ["su ann -c 'x'", '/root'],
+  ['systemd-run x', '/'],
+  ['systemd-run --working-directory=/a x', '/a'],
+  ['chpst -C /a x', '/a'],
+  ["su - nobody -c 'cd; x'", null],
 ])('%s starts x where it starts it', (text, cwd) => {
   expect(read(text).at(-1)).toMatchObject({ cwd });
   expect(read(text).map(words).at(-1)).toBe('x');
@@ -78,6 +95,10 @@ test.each([
   ['sudo A=1 x', '1'],
   ['export A=1; (export A=2); x', '1'],
   ['export A=1; export A; x', '1'],
+  ['systemd-run -E A=1 x', '1'],
+  ['export A=1; systemd-run x', undefined],
+  ['export A=1; systemd-run --setenv=A x', '1'],
+  ['cross-env A=1 x', '1'],
   ['A=$(y) x', UNKNOWN],
   ['export A="$UNKNOWN"; x', UNKNOWN],
 ])('%s: what x gets as A', (text, value) => {
@@ -96,6 +117,9 @@ test.each([
   ['PATH=/opt:$PATH x', '/opt:/bin'],
   ['PATH=$(npm bin):$PATH x', UNKNOWN],
   ['. ./env; PATH=/opt x', '/opt'],
+  ['chpst -e /etc/x x', UNKNOWN],
+  ['s6-envdir /etc/x x', UNKNOWN],
+  ['systemd-run x', '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'],
 ])('%s: the PATH that x gets', (text, value) => {
   expect(read(text).at(-1)?.env.get('PATH')).toBe(value);
 });
@@ -107,6 +131,18 @@ test.each([
   ['su ann -s /bin/sh -c x', 'ann'],
   ['gosu ann x', 'ann'],
   ['sudo -u "$WHO" x', undefined],
+  ["sudo -u '#1000' x", 'ann'],
+  ['sudo -u 1000 x', undefined],
+  ['sudo --user=#1000 x', 'ann'],
+  ['doas -u 1000 x', 'ann'],
+  ['setpriv --reuid 1000 x', 'ann'],
+  ['setpriv --nnp x', 'root'],
+  ['chpst -u ann:staff x', 'ann'],
+  ['chpst -u :1000:50 x', 'ann'],
+  ['chpst -u 1000 x', undefined],
+  ['gosu 1000:50 x', 'ann'],
+  ['s6-setuidgid ann x', 'ann'],
+  ['systemd-run --uid=1000 x', 'ann'],
 ])('%s: who starts x', (text, user) => {
   expect(read(text).map((one) => [words(one), one.user?.name])).toEqual([['x', user]]);
 });
@@ -141,6 +177,10 @@ test('any text is read without an error, and comes to an end', () => {
       '--',
       '-c',
       'su ',
+      'xargs -I',
+      'watch ',
+      'chpst -u :',
+      'systemd-run -E ',
     ],
   );
   const text = fc.oneof(
@@ -170,6 +210,8 @@ test('200 kB of anything are read in one go, and start no more than anybody writ
     '<',
     'A=1;',
     'sudo ',
+    'watch ',
+    'xargs ',
     'sudo;',
     'sh -c ',
     'a',

@@ -81,8 +81,8 @@ export const GUARDS: readonly Guard[] = [
   {
     what: 'the end is written before the lock is cleared away',
     file: 'stores/file/commit.ts',
-    from: '  writeEnd(place, adopted(place, ending));\n  clear(place, run, last);',
-    to: '  clear(place, run, last);\n  writeEnd(place, adopted(place, ending));',
+    from: '  writeEnd(lock, adopted(lock, ending));\n  clear(lock, run, last);',
+    to: '  clear(lock, run, last);\n  writeEnd(lock, adopted(lock, ending));',
     says: /run 1 has 0 ends/,
     seenBy: { row: 'crash', scenario: 'finish, with a result' },
   },

@@ -1,11 +1,11 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import type { Sight } from '../../doctor/cron.ts';
 import { type EntryFacts, examine, type NamedDirectory } from '../../doctor/examine.ts';
 import { type Finding, Findings, placeOf } from '../../doctor/finding.ts';
 import { Root } from '../../doctor/root.ts';
 import { readUsers, type User } from '../../doctor/users.ts';
 import type { Call } from '../../doctor/uses.ts';
+import type { Visit } from '../../doctor/visit.ts';
 import { ioError, RunlockError } from '../../errors.ts';
 import { printable } from '../../printable.ts';
 import { type Arguments, parseArguments } from '../arguments.ts';
@@ -22,10 +22,10 @@ const SHOWN = ['RUNLOCK_DIR', 'RUNLOCK_NAME', 'RUNLOCK_CONFIG'];
 export async function main(args: Arguments): Promise<number> {
   const root = new Root(rootOf(args));
   const users = readUsers(root);
-  const sight: Sight = { root, users, findings: new Findings(), self: root.isOwn ? selfIn(users) : null };
-  if (root.isOwn) sayVariables(sight.findings);
-  const facts = await examine(sight, readCall, ownPlace(args, sight));
-  const findings = sight.findings.list;
+  const visit: Visit = { root, users, findings: new Findings(), self: root.isOwn ? selfIn(users) : null };
+  if (root.isOwn) sayVariables(visit.findings);
+  const facts = await examine(visit, readCall, ownPlace(args, visit));
+  const findings = visit.findings.list;
   const wrong = findings.some(({ level }) => level === 'problem' || level === 'unseen');
   if (args.flag('json'))
     answerJson({ ok: !wrong, findings: findings.map(findingJson), entries: facts.map(entryJson) });
@@ -35,7 +35,8 @@ export async function main(args: Arguments): Promise<number> {
 
 function rootOf(args: Arguments): string {
   const named = args.text('root');
-  if (named === undefined) return path.parse(process.cwd()).root;
+  // An absolute path, so that a current directory that was deleted does not matter.
+  if (named === undefined) return path.resolve('/');
   try {
     const dir = fs.realpathSync(absolute(named));
     if (!fs.statSync(dir).isDirectory())
@@ -57,7 +58,7 @@ function selfIn(users: ReadonlyMap<string, User>): User | null {
 }
 
 /** The lock that the common options name, or that a command in this directory would take. */
-function ownPlace(args: Arguments, { root, findings }: Sight): NamedDirectory | null {
+function ownPlace(args: Arguments, { root, findings }: Visit): NamedDirectory | null {
   const named = ['dir', 'name', 'config'].some((option) => args.flag(option));
   if (!root.isOwn) {
     if (named)
@@ -74,7 +75,8 @@ function ownPlace(args: Arguments, { root, findings }: Sight): NamedDirectory | 
     return { base, singleMachine: config.singleMachine };
   } catch (error) {
     if (named || !(error instanceof RunlockError)) throw error;
-    findings.add('problem', 'configuration', null, error.message, 'mend it');
+    if (error.code === 'io') findings.add('unseen', 'unreadable', null, error.message);
+    else findings.add('problem', 'configuration', null, error.message, 'mend it');
     return null;
   }
 }

@@ -27,8 +27,8 @@ import { type LockPaths, livePath, recordPath, resultPath } from './paths.ts';
  */
 export class Collision extends Error {}
 
-/** What a commit works on. */
-export interface Place {
+/** What a commit works on: a lock whose guard this process has. */
+export interface GuardedLock {
   readonly paths: LockPaths;
   readonly guard: Guard;
   readonly ownership: Ownership;
@@ -53,49 +53,49 @@ export interface Place {
  * the next one, as after a kill: the change stands.
  */
 export function commit(
-  place: Place,
+  lock: GuardedLock,
   change: Change,
   last: LastRun | null,
   now: number,
 ): LiveFileHandle | null {
   switch (change.type) {
     case 'take':
-      return take(place, change);
+      return take(lock, change);
     case 'begin':
       // The item may have been chosen only now, under the lock.
-      amend(place, change.record);
-      begin(place, change.begin.marker, change.begin.event);
+      amend(lock, change.record);
+      begin(lock, change.begin.marker, change.begin.event);
       return null;
     case 'cancel':
-      cancel(place, change.run, last, change.event);
+      cancel(lock, change.run, last, change.event);
       return null;
     case 'amend':
-      amend(place, change.record);
+      amend(lock, change.record);
       return null;
     case 'end':
-      end(place, change.run, change.ending, last);
+      end(lock, change.run, change.ending, last);
       return null;
     case 'refresh':
-      touchFile(place.paths.lock, now);
+      touchFile(lock.paths.lock, now);
       return null;
     case 'handIn':
-      handIn(place, change.record, change.result);
+      handIn(lock, change.record, change.result);
       return null;
     case 'late':
-      late(place, change.run, change.record, change.event);
+      late(lock, change.run, change.record, change.event);
       return null;
     case 'settle':
-      settle(place, change.marker, change.event);
+      settle(lock, change.marker, change.event);
       return null;
   }
 }
 
-function take(place: Place, change: Extract<Change, { type: 'take' }>): LiveFileHandle | null {
-  const { paths, guard, ownership } = place;
+function take(lock: GuardedLock, change: Extract<Change, { type: 'take' }>): LiveFileHandle | null {
+  const { paths, guard, ownership } = lock;
   const { record, seen } = change;
   const run = numberOf(record);
   sweepLive(paths, change.after?.event.run ?? null);
-  if (change.after !== null) writeEnd(place, adopted(place, change.after));
+  if (change.after !== null) writeEnd(lock, adopted(lock, change.after));
   guard.write({ run, ended: false, tokenHash: record.tokenHash });
   const live = record.live ? LiveFileHandle.create(paths, record, run, ownership) : null;
   if (record.live && live === null) throw new Collision();
@@ -108,18 +108,18 @@ function take(place: Place, change: Extract<Change, { type: 'take' }>): LiveFile
       return true;
     });
     if (placed?.value !== true) throw new Collision();
-    if (change.begin !== null) begin(place, change.begin.marker, change.begin.event);
-    else stageMarker(paths, (items) => items, ownership, place.markerSetAside)?.put();
+    if (change.begin !== null) begin(lock, change.begin.marker, change.begin.event);
+    else stageMarker(paths, (items) => items, ownership, lock.markerSetAside)?.put();
   } catch (error) {
     live?.unlock();
     if (live !== null) removeLive(paths, run);
     // Nothing but the number stays of a run that could not be taken whole.
     if (!(error instanceof Collision))
-      cancel(place, run, { run, ended: false, tokenHash: record.tokenHash }, null);
+      cancel(lock, run, { run, ended: false, tokenHash: record.tokenHash }, null);
     throw error;
   }
   const former = change.after?.event.run;
-  if (former !== undefined) afterCommit(place, () => removeLive(paths, former));
+  if (former !== undefined) afterCommit(lock, () => removeLive(paths, former));
   return live;
 }
 
@@ -127,17 +127,17 @@ function runIn(sight: LockFileSight): number | null {
   return recordIn(sight)?.run ?? null;
 }
 
-function begin(place: Place, marker: MarkerEdit, event: HistoryEvent): void {
-  const staged = stageMarker(place.paths, marker, place.ownership, place.markerSetAside);
+function begin(lock: GuardedLock, marker: MarkerEdit, event: HistoryEvent): void {
+  const staged = stageMarker(lock.paths, marker, lock.ownership, lock.markerSetAside);
   staged?.put();
-  appendEvent(place.paths, event, place.ownership, { sync: false });
+  appendEvent(lock.paths, event, lock.ownership, { sync: false });
 }
 
 /** The history line first: a kill in between leaves the item marked, not forgotten. */
-function settle(place: Place, marker: MarkerEdit, event: HistoryEvent): void {
-  const staged = stageMarker(place.paths, marker, place.ownership, place.markerSetAside);
+function settle(lock: GuardedLock, marker: MarkerEdit, event: HistoryEvent): void {
+  const staged = stageMarker(lock.paths, marker, lock.ownership, lock.markerSetAside);
   try {
-    appendEvent(place.paths, event, place.ownership, { sync: true });
+    appendEvent(lock.paths, event, lock.ownership, { sync: true });
   } catch (error) {
     staged?.discard();
     throw error;
@@ -145,25 +145,25 @@ function settle(place: Place, marker: MarkerEdit, event: HistoryEvent): void {
   staged?.put();
 }
 
-function afterCommit(place: Place, act: () => void): void {
+function afterCommit(lock: GuardedLock, act: () => void): void {
   try {
     act();
   } catch (error) {
-    place.leftToNext(error);
+    lock.leftToNext(error);
   }
 }
 
 /** Nothing of this is a commit that could fail: the run takes nothing with it but its number. */
-function cancel(place: Place, run: number, last: LastRun | null, event: HistoryEvent | null): void {
-  const { paths, ownership } = place;
+function cancel(lock: GuardedLock, run: number, last: LastRun | null, event: HistoryEvent | null): void {
+  const { paths, ownership } = lock;
   // No room even for a shorter marker? The mark of a run that never began counts for a while, and that is safe.
-  afterCommit(place, () => stageMarker(paths, unmark(run), ownership, place.markerSetAside)?.put());
-  clear(place, run, last);
-  if (event !== null) afterCommit(place, () => appendEvent(paths, event, ownership, { sync: false }));
+  afterCommit(lock, () => stageMarker(paths, unmark(run), ownership, lock.markerSetAside)?.put());
+  clear(lock, run, last);
+  if (event !== null) afterCommit(lock, () => appendEvent(paths, event, ownership, { sync: false }));
 }
 
-function amend(place: Place, amended: LockRecord): void {
-  const { paths, ownership } = place;
+function amend(lock: GuardedLock, amended: LockRecord): void {
+  const { paths, ownership } = lock;
   const copy = amended.live ? readCopy(paths, numberOf(amended)) : null;
   // The command may have said how it went already; that stands in the copy only.
   const record = { ...amended, handedIn: recordIn(copy)?.handedIn ?? null };
@@ -178,20 +178,20 @@ function amend(place: Place, amended: LockRecord): void {
   if (replaced?.value !== true) throw new Collision();
 }
 
-function end(place: Place, run: number, ending: Ending, last: LastRun | null): void {
-  writeEnd(place, adopted(place, ending));
-  clear(place, run, last);
+function end(lock: GuardedLock, run: number, ending: Ending, last: LastRun | null): void {
+  writeEnd(lock, adopted(lock, ending));
+  clear(lock, run, last);
 }
 
 /** Commits the end of a run: record, history, marker. */
-function writeEnd(place: Place, ending: Pick<Ending, 'event' | 'marker' | 'record'>): void {
-  const { paths, ownership } = place;
-  const marker = stageMarker(paths, ending.marker, ownership, place.markerSetAside);
+function writeEnd(lock: GuardedLock, ending: Pick<Ending, 'event' | 'marker' | 'record'>): void {
+  const { paths, ownership } = lock;
+  const marker = stageMarker(paths, ending.marker, ownership, lock.markerSetAside);
   let recorded = false;
   try {
     if (ending.record !== null) {
       const file = recordPath(paths, ending.event.run);
-      recorded = createRecord(place, file, ending.record);
+      recorded = createRecord(lock, file, ending.record);
       // A record is never overwritten, and what was handed in is not lost: it stands beside the first.
       if (!recorded) keepRejected(paths, ending.event.run, Buffer.from(ending.record), ownership);
     }
@@ -202,19 +202,19 @@ function writeEnd(place: Place, ending: Pick<Ending, 'event' | 'marker' | 'recor
     marker?.discard();
     throw error;
   }
-  afterCommit(place, () => marker?.put());
+  afterCommit(lock, () => marker?.put());
 }
 
 /** Written where takers sweep what a kill left; the records of years are not looked through for that. */
-function createRecord({ paths, ownership }: Place, file: string, text: string): boolean {
+function createRecord({ paths, ownership }: GuardedLock, file: string, text: string): boolean {
   return Staged.write(file, text, ownership, { sync: true, in: paths.dir }).createFile({ sync: true });
 }
 
 /** Takes away what says that the run holds the lock; its end is committed. */
-function clear(place: Place, run: number, last: LastRun | null): void {
-  const { paths, guard, live } = place;
+function clear(lock: GuardedLock, run: number, last: LastRun | null): void {
+  const { paths, guard, live } = lock;
   if (live?.path === livePath(paths, run)) live.unlock();
-  afterCommit(place, () => {
+  afterCommit(lock, () => {
     if (last?.run === run) guard.write({ ...last, ended: true });
     // Somebody else changing the file finds there that the run has ended, and removes it.
     withLockFile(paths.lock, (current) => {
@@ -225,24 +225,24 @@ function clear(place: Place, run: number, last: LastRun | null): void {
 }
 
 /** What the command of a run has handed in decides how it ended. */
-function adopted(place: Place, ending: Ending): Pick<Ending, 'event' | 'marker' | 'record'> {
-  return ending.adopt === null ? ending : ending.adopt(collectHandedIn(place.paths, ending.event.run));
+function adopted(lock: GuardedLock, ending: Ending): Pick<Ending, 'event' | 'marker' | 'record'> {
+  return ending.adopt === null ? ending : ending.adopt(collectHandedIn(lock.paths, ending.event.run));
 }
 
 /** Without a result, one that the command has written itself stays. */
-function handIn(place: Place, record: LockRecord, result: string | null): void {
-  const live = livePath(place.paths, numberOf(record));
+function handIn(lock: GuardedLock, record: LockRecord, result: string | null): void {
+  const live = livePath(lock.paths, numberOf(record));
   if (result !== null) {
-    Staged.write(resultPath(live), result, place.ownership, { sync: true }).replaceFile({ sync: true });
+    Staged.write(resultPath(live), result, lock.ownership, { sync: true }).replaceFile({ sync: true });
   }
   appendCopy(live, record);
 }
 
-function late(place: Place, run: number, record: string, event: HistoryEvent): void {
-  const file = recordPath(place.paths, run);
+function late(lock: GuardedLock, run: number, record: string, event: HistoryEvent): void {
+  const file = recordPath(lock.paths, run);
   // The first counts; a second one is kept beside it, and changes nothing.
-  if (createRecord(place, file, record)) appendEvent(place.paths, event, place.ownership, { sync: true });
-  else keepRejected(place.paths, run, Buffer.from(record), place.ownership);
+  if (createRecord(lock, file, record)) appendEvent(lock.paths, event, lock.ownership, { sync: true });
+  else keepRejected(lock.paths, run, Buffer.from(record), lock.ownership);
 }
 
 /**
@@ -251,23 +251,23 @@ function late(place: Place, run: number, record: string, event: HistoryEvent): v
  *
  * @returns the run, or null where there was nothing to complete
  */
-export function completeEnd(place: Place, last: LastRun | null): number | null {
-  const current = readLockFile(place.paths.lock);
+export function completeEnd(lock: GuardedLock, last: LastRun | null): number | null {
+  const current = readLockFile(lock.paths.lock);
   const given = last !== null && !last.ended ? last.run : null;
   // After a power cut the content of lock.json may be lost, and the end of its run be told by the record.
   const run = (current === null ? null : runIn(current)) ?? given;
   if (run === null) return null;
-  const end = last?.run === run && last.ended ? findEnd(place.paths, run) : endOf(place.paths, run);
+  const end = last?.run === run && last.ended ? findEnd(lock.paths, run) : endOf(lock.paths, run);
   if (end === null && !(last?.run === run && last.ended)) return null;
   if (end?.event === 'ended') {
-    if (findEnd(place.paths, run) === null) appendEvent(place.paths, end, place.ownership, { sync: true });
+    if (findEnd(lock.paths, run) === null) appendEvent(lock.paths, end, lock.ownership, { sync: true });
     stageMarker(
-      place.paths,
+      lock.paths,
       end.settled ? endedMarks(end) : unknownMarks(end),
-      place.ownership,
-      place.markerSetAside,
+      lock.ownership,
+      lock.markerSetAside,
     )?.put();
   }
-  clear(place, run, last);
+  clear(lock, run, last);
   return run;
 }

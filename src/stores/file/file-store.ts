@@ -7,7 +7,7 @@ import type { HistoryEvent, TornLine } from '../../history.ts';
 import type { LockRecord } from '../../record.ts';
 import { recordIn } from '../../rules.ts';
 import type { Committed, LastRun, Sighting, Step, Store, Tie } from '../../store.ts';
-import { Collision, commit, completeEnd, type Place } from './commit.ts';
+import { Collision, commit, completeEnd, type GuardedLock } from './commit.ts';
 import { isThere, makeLockDirectory, refuseSharedMount, refuseStrangeFolders } from './directory.ts';
 import { Guard, readLast } from './guard.ts';
 import { keepRejected } from './handed-in.ts';
@@ -83,7 +83,7 @@ export class FileStore implements Store {
       const ownership = ownershipOf(this.#paths.dir);
       const guard = await Guard.take(this.#paths.guard, ownership, this.#clock);
       try {
-        const place: Place = {
+        const lock: GuardedLock = {
           paths: this.#paths,
           guard,
           ownership,
@@ -92,7 +92,7 @@ export class FileStore implements Store {
           leftToNext: (error) =>
             this.#notice({ type: 'leftToNext', error: ioError('tidy up', this.where, error) }),
         };
-        const done = this.#guarded('change', () => this.#change(place, decide));
+        const done = this.#guarded('change', () => this.#change(lock, decide));
         if (done !== null) return done;
       } catch (error) {
         if (!(error instanceof Collision)) throw error;
@@ -113,18 +113,18 @@ export class FileStore implements Store {
   }
 
   /** One try under the guard. Null: the guard was removed meanwhile, try again. */
-  #change<T>(place: Place, decide: (seen: Sighting) => Step<T>): Committed<T> | null {
-    const { guard } = place;
+  #change<T>(lock: GuardedLock, decide: (seen: Sighting) => Step<T>): Committed<T> | null {
+    const { guard } = lock;
     // Once more: whoever has waited for the guard has not looked for a while.
     refuseStrangeFolders(this.#base, this.#folder, this.#paths);
     let last = guard.read() ?? findLastRun(this.#paths);
-    if (completeEnd(place, last) !== null) last = guard.read() ?? findLastRun(this.#paths);
+    if (completeEnd(lock, last) !== null) last = guard.read() ?? findLastRun(this.#paths);
 
     const step = decide(this.#see(last, Infinity));
     if (step.change === null) return { value: step.value, tie: null };
     if (!guard.isInPlace()) return null;
 
-    const live = commit(place, step.change, last, this.#clock.now());
+    const live = commit(lock, step.change, last, this.#clock.now());
     if (live !== null) this.#live = live;
     if (step.change.type === 'end' || step.change.type === 'cancel') this.#live = null;
     if (step.change.type === 'take' && !guard.isInPlace() && !this.#confirm(step.change.record)) {
