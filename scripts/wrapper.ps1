@@ -23,20 +23,29 @@ function Step([scriptblock] $Command) {
 
 $ErrorActionPreference = 'Stop'
 if (-not $MyInvocation.Line) { $Host.SetShouldExit(130) }    # under -File: PowerShell would end with 0 after Ctrl-C
-Push-Location -LiteralPath $PSScriptRoot    # the lock is that of the runlock.json or runs/ here
+# An item that looks like an option would be one. (A -- before it is for PowerShell itself where npm's shim is a script.)
+if ($Item.StartsWith('-')) { [Console]::Error.WriteLine("an item may not begin with -: $Item"); exit 2 }
+# The lock is that of the runlock.json or runs/ beside the script, also where it is called by a link.
+$file = Get-Item -LiteralPath $PSCommandPath
+while ($file.LinkType -eq 'SymbolicLink') { $file = Get-Item -LiteralPath ([IO.Path]::Combine($file.DirectoryName, @($file.Target)[0])) }
+$here = $file.DirectoryName
+Push-Location -LiteralPath $here
 try {
     $run = Step { runlock acquire $Item }
+    if ("$run" -notmatch '^[0-9]+$') { [Console]::Error.WriteLine("expected a run number, got: $run"); exit 125 }
     try {
         Invoke-Body
+        Set-Location -LiteralPath $here
         Step { runlock finish --run $run result.json }
     } finally {    # on every way out: also exceptions, exit, Ctrl-C; after finish it changes nothing
         $PSNativeCommandUseErrorActionPreference = $false
         $ErrorActionPreference = 'Continue'
+        Set-Location -LiteralPath $here
         runlock release --run $run
     }
 } finally { Pop-Location }
 exit 0
-# TERM on Linux ends PowerShell at once, without finally: the lock is free then, though a program may still be at work.
-# Where that can happen use runlock run, which waits for what it has started.
+# TERM on Linux ends PowerShell at once, without finally: the item stays marked, and a program that is still at work keeps
+# the lock until it ends. Where that can happen use runlock run, which passes TERM on and waits.
 # There is no heartbeat in the background: it would keep the lock of a job that hangs. Where one step takes longer than
 # 45 minutes, say so: runlock acquire --hold 3h

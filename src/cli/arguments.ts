@@ -89,7 +89,22 @@ export function parseArguments(command: string, spec: CommandSpec, argv: readonl
       `runlock ${command}: expected ${spec.maxOperands === 0 ? 'no operand' : `at most ${spec.operands}`}, got also "${printable(extra, 60)}"`,
     );
   }
+  for (const [name, value] of values)
+    if (value !== true) for (const text of [value].flat()) requireText(text, spelt(name));
+  // A command's own words are passed on byte for byte.
+  if (spec.verbatim !== true) for (const operand of operands) requireText(operand, `runlock ${command}`);
   return new Arguments(operands, values);
+}
+
+/**
+ * Node puts U+FFFD in place of bytes that are no UTF-8. What such a text names is not known, and two names would be one.
+ *
+ * @param where in whose words it is told: an option, a variable
+ * @throws RunlockError `usage`
+ */
+export function requireText(text: string, where: string): void {
+  if (!text.includes('\uFFFD')) return;
+  throw new RunlockError('usage', `${where}: expected UTF-8, got "${printable(text, 200)}"`);
 }
 
 function unknown(command: string, name: string, known: readonly string[]): RunlockError {

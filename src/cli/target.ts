@@ -10,7 +10,7 @@ import { Lock } from '../lock.ts';
 import { nameOfFolder, parseLockName } from '../names.ts';
 import { printable } from '../printable.ts';
 import { FileStore, listLockFolders, type Notice } from '../stores/file/file-store.ts';
-import type { Arguments } from './arguments.ts';
+import { type Arguments, requireText } from './arguments.ts';
 import { say } from './streams.ts';
 
 /** The lock that a command line names, with what the configuration says about it. */
@@ -134,16 +134,21 @@ function homes(): string[] {
 }
 
 export function absolute(file: string): string {
+  let resolved: string;
   try {
-    return path.resolve(file);
+    resolved = path.resolve(file);
   } catch (cause) {
     // The current directory was deleted.
     throw ioError('find the current directory for', file, cause);
   }
+  requireText(resolved, file === '.' ? 'the current directory' : file);
+  return resolved;
 }
 
 /** An empty variable counts as none. */
 export function fromEnvironment(name: string): string | undefined {
   const value = process.env[name];
-  return value === '' ? undefined : value;
+  if (value === undefined || value === '') return undefined;
+  requireText(value, name);
+  return value;
 }

@@ -128,11 +128,15 @@ test("the service's run: a skip is one of the codes that count as success", asyn
 });
 
 test.for([
-  ['success', []],
-  ['exit-code', ['unknown']],
+  ['success', 'exited', []],
+  ['exit-code', 'exited', ['unknown']],
+  // Stopped in mid-work: a success to systemd for all types but oneshot.
+  ['success', 'killed', ['unknown']],
+  // Stopped before its program had begun.
+  ['success', undefined, ['unknown']],
 ] as const)(
-  'the pair around a service frees the lock after %s, and a refused start frees nothing',
-  async ([result, marks]) => {
+  'the pair around a service frees the lock after %s (%s), and a refused start frees nothing',
+  async ([result, exit, marks]) => {
     const box = new Sandbox();
     const unit = await example(box, 'systemd/publish.service');
     await place(box, 'systemd/unlock.sh');
@@ -140,7 +144,7 @@ test.for([
       const [program = '', ...words] = commandOf(unit, directive, env);
       return box.exec(program, directive === 'ExecStartPre' ? [...words, 'ep'] : words, { cwd: '/', env });
     };
-    const first = { INVOCATION_ID: 'a1', SERVICE_RESULT: result };
+    const first = { INVOCATION_ID: 'a1', SERVICE_RESULT: result, ...(exit && { EXIT_CODE: exit }) };
     const second = { INVOCATION_ID: 'b2', SERVICE_RESULT: 'exit-code' };
     expect((await call('ExecStartPre', first)).code).toBe(0);
     expect((await call('ExecStartPre', second)).code).toBe(3);

@@ -75,6 +75,7 @@ const CASES: Readonly<Record<string, Case>> = {
     ends: /no-such-program/,
     item: 'unknown',
   },
+  'a body that goes elsewhere': { body: `${RESULT}; Set-Location /`, ends: 0 },
   'a result that is no JSON': { body: `'{"cut' > result.json`, ends: 2, item: 'unknown' },
   'a held lock': {
     before: `runlock acquire other --no-pid --token T --dir $runs`,
@@ -168,6 +169,16 @@ test.skipIf(PWSH === undefined)(
   { timeout: 300_000 },
   async () => {
     const box = new Sandbox();
+    // An option instead of an item would leave the gates out, or be no call at all.
+    const file = box.write('wrapper.ps1', withBody(`'began'`));
+    for (const item of ['--no-default-gates', '--help']) {
+      const { code, stdout } = await box.exec(...pwsh(file, '--', item), { env: PWSH_ENV });
+      expect([item, code, stdout]).toEqual([item, 2, '']);
+    }
+    box.write('jobs/wrapper.ps1', withBody(RESULT));
+    fs.symlinkSync('jobs/wrapper.ps1', path.join(box.dir, 'link.ps1'));
+    expect((await box.exec(...pwsh(path.join(box.dir, 'link.ps1'), 'ep'), { env: PWSH_ENV })).code).toBe(0);
+    expect(fs.existsSync(path.join(box.dir, 'jobs/runs/records/1.json'))).toBe(true);
     for (const [body, code] of [
       [RESULT, 0],
       ['exit 7', 7],

@@ -80,6 +80,43 @@ describe.for(SHELLS)('wrapper.sh in %s', (shell) => {
     expect(box.history().at(-1)).toMatchObject({ event: 'ended', outcome: 'finished', item });
   });
 
+  test('whatever it is called by and wherever its body goes, the lock is that of its own directory', async (ctx) => {
+    const box = new Sandbox();
+    box.write('elsewhere/jobs/not-this', '');
+    const file = box.write('jobs/wrapper.sh', withBody(`echo '{}' >result.json; cd /`));
+    fs.symlinkSync(file, path.join(box.dir, 'link.sh'));
+    const [program, ...words] = shell;
+    needs(ctx, program);
+    const env = { CDPATH: path.join(box.dir, 'elsewhere') };
+    for (const name of ['jobs/wrapper.sh', './link.sh'])
+      expect(await box.exec(program, [...words, name, 'ep'], { env })).toMatchObject({ code: 0, stdout: '' });
+    expect(fs.readdirSync(path.join(box.dir, 'jobs/runs/records'))).toEqual(['1.json', '2.json']);
+    expect(fs.existsSync(box.runs)).toBe(false);
+  });
+
+  test('an item that looks like an option is one all the same, and its gates are asked', async (ctx) => {
+    const box = new Sandbox();
+    box.write('runlock.json', '{"gates": ["ledger:ledger.json"]}');
+    box.write('ledger.json', '{"--no-default-gates": {}}');
+    const text = withBody(`echo "began $item"; echo '{}' >result.json`);
+    const gated = await start(ctx, box, shell, text, '--no-default-gates').result;
+    expect([gated.code, gated.stdout]).toEqual([7, '']);
+    const other = await start(ctx, box, shell, text, '--help').result;
+    expect([other.code, other.stdout]).toEqual([0, 'began --help\n']);
+    expect(box.history().at(-1)).toMatchObject({ event: 'ended', item: '--help' });
+  });
+
+  test('what Node says of its own on stdout is no run number: nothing is begun', async (ctx) => {
+    const box = new Sandbox();
+    const noisy = box.write('noisy.cjs', `console.log('noise')`);
+    const script = box.write('wrapper.sh', withBody('echo began'));
+    const [program, ...words] = shell;
+    needs(ctx, program);
+    const env = { NODE_OPTIONS: `--require ${noisy}` };
+    const { code, stdout } = await box.exec(program, [...words, script, 'ep'], { env });
+    expect([code, stdout]).toEqual([125, '']);
+  });
+
   test('a held lock: 3, nothing is begun and nothing is freed', async (ctx) => {
     const box = new Sandbox();
     const holder = new Job(box);

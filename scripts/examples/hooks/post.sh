@@ -3,6 +3,6 @@
 # After a pre.sh that was refused it changes nothing: the lock is not this ID's.
 set -eu
 case ${JOB_EXIT-} in
-  0) exec runlock finish --dir /srv/app/runs --token "$JOB_RUN_ID" ;;
-  *) exec runlock release --dir /srv/app/runs --token "$JOB_RUN_ID" ;;
+  0) exec runlock finish --dir /srv/app/runs --token="$JOB_RUN_ID" ;;
+  *) exec runlock release --dir /srv/app/runs --token="$JOB_RUN_ID" ;;
 esac

@@ -5,4 +5,4 @@
 # Not `runlock status` here: between the question and the start another copy can start. This asks and takes in one step.
 set -eu
 # The heartbeat alone decides, so the hold must be longer than the longest run.
-exec runlock acquire "$JOB_NAME" --dir /srv/app/runs --no-pid --token "$JOB_RUN_ID" --hold 3h
+exec runlock acquire --dir /srv/app/runs --no-pid --token="$JOB_RUN_ID" --hold 3h -- "$JOB_NAME"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Publishes $RUNLOCK_ITEM. `runlock run` starts it, with the lock held and all gates open: see crontab.
 set -euo pipefail
-cd "$(dirname "$0")"
+CDPATH= cd -- "$(dirname -- "$(readlink -f -- "$0")")"
 item=$RUNLOCK_ITEM
 case $item in
   [-.]* | *[!A-Za-z0-9._-]*) echo "publish.sh: '$item' can't be a file name" >&2; exit 65 ;;
@@ -24,5 +24,5 @@ mv -T build/post.md "$post"
 sync published
 
 # What settle.sh makes up for, should we not get here.
-runlock ledger add published "$item" - <<<"{ \"file\": \"$post\" }"
+runlock ledger add -- published "$item" - <<<"{ \"file\": \"$post\" }"
 runlock finish - <<<"{ \"file\": \"$post\" }"

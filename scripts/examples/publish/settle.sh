@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Settles what a run that broke off has left unknown: looks whether its item is out, and completes the ledger.
 set -euo pipefail
-cd "$(dirname "$0")"
+CDPATH= cd -- "$(dirname -- "$(readlink -f -- "$0")")"
 status=$(runlock status --json) || [ $? = 3 ] # 3: held, perhaps by ourselves
 items=$(jq -r '.marker[].item' <<<"$status")
 [ -n "$items" ] || exit 0
@@ -15,9 +15,9 @@ ls published >/dev/null # a folder that is gone does not say that nothing was pu
 while IFS= read -r item; do
   posts=(published/????-??-??-"$item".md)
   if [ -e "${posts[0]}" ]; then
-    runlock ledger add published "$item" - <<<"{ \"file\": \"${posts[0]}\" }" || [ $? = 7 ] # 7: it is there
-    runlock settle "$item" --done
+    runlock ledger add -- published "$item" - <<<"{ \"file\": \"${posts[0]}\" }" || [ $? = 7 ] # 7: it is there
+    runlock settle --done -- "$item"
   else
-    runlock settle "$item" --not-done
+    runlock settle --not-done -- "$item"
   fi
 done <<<"$items"
