@@ -36,9 +36,8 @@ export function refuseOwnStreams(gate: OutputGate, file: string): void {
  * @throws RunlockError `usage`
  */
 export function refuseOwnFiles(gate: OutputGate, file: string, own: readonly string[]): void {
-  const real = realPath(file);
-  const found = own.map(realPath).find((place) => real === place || real.startsWith(`${place}${path.sep}`));
-  if (found === undefined) return;
+  const entry = entryPlace(file);
+  if (!own.some((place) => isAt(entry, place))) return;
   throw new RunlockError(
     'usage',
     `gate ${printable(gate.text)}: ${printable(file, 4096)} is runlock's own, and not the output of a job`,
@@ -46,13 +45,43 @@ export function refuseOwnFiles(gate: OutputGate, file: string, own: readonly str
   );
 }
 
-/** The folder's own place; the file itself may be a link that is to be removed, or not be there. */
-function realPath(file: string): string {
+/**
+ * Whether what would be removed is that file or directory, the link that leads to it, or lies in it. A directory has
+ * many names (links, letter case, mounts) and one inode.
+ */
+function isAt(entry: string, place: string): boolean {
+  const places = [entryPlace(place), realPlace(place)];
+  if (places.some((own) => entry === own || entry.startsWith(`${own}${path.sep}`))) return true;
+  const own = [identityOf(fs.lstatSync, place), identityOf(fs.statSync, place)];
+  const removed = [
+    identityOf(fs.lstatSync, entry),
+    ...parentsOf(entry).map((parent) => identityOf(fs.statSync, parent)),
+  ];
+  return removed.some((one) => one !== null && own.includes(one));
+}
+
+/** Where a name stands, links on the way to it followed, but not one that stands there: that is what is removed. */
+function entryPlace(file: string): string {
+  return path.join(realPlace(path.dirname(file)), path.basename(file));
+}
+
+/** The place itself, all links followed; of what is not there yet, as far as it is. */
+function realPlace(file: string): string {
   try {
-    return path.join(fs.realpathSync(path.dirname(file)), path.basename(file));
+    return fs.realpathSync(file);
   } catch {
-    return file;
+    return path.dirname(file) === file ? file : entryPlace(file);
   }
+}
+
+function identityOf(look: typeof fs.statSync | typeof fs.lstatSync, file: string): string | null {
+  const stat = statOrNull(() => look(file, { bigint: true, throwIfNoEntry: true }));
+  return stat === null ? null : `${stat.dev}:${stat.ino}`;
+}
+
+function parentsOf(file: string): string[] {
+  const parent = path.dirname(file);
+  return parent === file ? [] : [parent, ...parentsOf(parent)];
 }
 
 function statOrNull(stat: () => fs.BigIntStats): fs.BigIntStats | null {

@@ -255,3 +255,30 @@ test("runlock's own files, a folder and a link to one are nobody's output, and s
   expect(fs.readdirSync(box.runs)).toEqual(expect.arrayContaining(['lock.guard', 'current.json']));
   expect(fs.readdirSync(box.dir)).toEqual(expect.arrayContaining(['current', 'file', 'release-1']));
 });
+
+test("runlock's own files stay where the state directory is a link, by whatever name they are called", async () => {
+  const box = new Sandbox();
+  fs.mkdirSync(`${box.dir}/real`);
+  fs.symlinkSync('real', box.runs);
+  fs.symlinkSync('.', `${box.dir}/here`);
+  await box.runlock(['run', '--item', 'ep-1', '--', 'false']);
+  const mark = box.read('current.json');
+  expect(mark).toContain('ep-1');
+  const outputs = [
+    'runs',
+    'runs/current.json',
+    'runs/lock.json',
+    'real/current.json',
+    'real/lock.guard',
+    'here/real/lock.guard',
+    'here/runs/records/../lock.json',
+    'runs/not/there/yet',
+  ];
+  for (const output of outputs) {
+    const { code } = await box.runlock(['run', '--gate', `output:${output}`, '--', 'touch', 'ran']);
+    expect([output, code]).toEqual([output, 125]);
+  }
+  expect(fs.existsSync(`${box.dir}/ran`)).toBe(false);
+  expect(box.read('current.json')).toBe(mark);
+  expect(fs.lstatSync(box.runs).isSymbolicLink()).toBe(true);
+});
