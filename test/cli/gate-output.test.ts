@@ -1,7 +1,9 @@
+import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { isRoot, type Running, Sandbox, which } from './harness.ts';
+import { NAMESPACE, needsNamespaces } from './processes.ts';
 
 let box: Sandbox;
 let out: string;
@@ -60,6 +62,24 @@ describe.skipIf(process.platform !== 'linux')('an output that another process ha
     const child = box.startScript('sh', script);
     await child.says('ready').catch(() => skip('namespaces are not allowed here'));
     expect((await gate('output:out.json')).code).toBe(9);
+  });
+
+  test('by the second process of a container, or one that it started, is found from inside', async (ctx) => {
+    needsNamespaces(ctx);
+    const second = box.write(
+      'second.sh',
+      'sh -c "exec 4>>other.json; echo up >up; read -r _" <stdin & exec 3>>out.json\nread -r _\n',
+    );
+    box.write('other.json', 'half');
+    spawnSync('mkfifo', [`${box.dir}/up`, `${box.dir}/stdin`]);
+    const script = [
+      `exec 9<>stdin; sh ${second} <stdin & echo "pid $!"; read -r _ <up`,
+      'for out in out.json other.json; do runlock gate output:$out; echo $?; runlock run --gate output:$out -- true; echo $?; done',
+    ].join('\n');
+    const { stdout } = await box.exec('unshare', [...NAMESPACE, 'sh', '-c', script]);
+    expect(stdout).toContain('pid 2\n');
+    expect(stdout.match(/^\d+$/gm)).toEqual(['9', '9', '9', '9']);
+    expect(text()).toBe('half');
   });
 
   test('mapped into memory and closed since is found', async ({ skip }) => {
