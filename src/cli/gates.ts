@@ -23,6 +23,7 @@ import {
 } from '../gates/parse.ts';
 import { type LedgerReference, resolveLedger } from '../ledger/reference.ts';
 import type { Ask, Closed, Look, Permission } from '../lock.ts';
+import { textKey } from '../names.ts';
 import { printable } from '../printable.ts';
 import type { Arguments } from './arguments.ts';
 import { readCandidates } from './candidates.ts';
@@ -57,7 +58,7 @@ function once(gates: readonly Gate[]): Gate[] {
 function identity(gate: Gate): string {
   switch (gate.type) {
     case 'quota':
-      return `quota:${gate.name}`;
+      return `quota:${textKey(gate.name)}`;
     case 'output':
       return `output:${gate.path.base}:${gate.path.text}`;
     case 'item':
@@ -208,8 +209,8 @@ async function countQuota(target: Target, gate: QuotaGate, at: number): Promise<
 
 async function readLedger(target: Target, gate: LedgerGate): Promise<(item: string) => boolean> {
   const { listKeys } = await import('../ledger/ledger.ts');
-  const keys = new Set(listKeys(ledgerOf(gate, target.config)).map((key) => key.normalize('NFC')));
-  return (item) => keys.has(item.normalize('NFC'));
+  const keys = new Set(listKeys(ledgerOf(gate, target.config)).map(textKey));
+  return (item) => keys.has(textKey(item));
 }
 
 function ledgerOf({ ledger, base, text }: LedgerGate, config: Config): LedgerReference {

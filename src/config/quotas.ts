@@ -2,6 +2,7 @@ import { dirname } from 'node:path';
 import { parseDuration } from '../clock.ts';
 import { type DatedPath, isFault, parseDatedPath } from '../dated-path.ts';
 import { findEncoding } from '../encodings.ts';
+import { textKey } from '../names.ts';
 import { printable } from '../printable.ts';
 import {
   asConfigError,
@@ -91,7 +92,7 @@ const HISTORY_KEYS = { history: readFinished } satisfies Readers;
 export function readQuotas(value: unknown, at: Place): ReadonlyMap<string, Quota> {
   const quotas = new Map<string, Quota>();
   for (const [key, entry] of requireObject(value, at)) {
-    const name = readText(key, inside(at, key)).normalize('NFC');
+    const name = textKey(readText(key, inside(at, key)));
     if (quotas.has(name)) throw wrong(at, 'each quota once', `a second ${describe(name)}`);
     quotas.set(name, readQuota(name, entry, inside(at, key)));
   }

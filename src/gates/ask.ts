@@ -1,4 +1,5 @@
 import { RunlockError } from '../errors.ts';
+import { textKey } from '../names.ts';
 import { printable } from '../printable.ts';
 import type { GateAnswer, SourceCount } from './gate.ts';
 import { askItem, countingMarks, type Marks } from './item.ts';
@@ -88,7 +89,7 @@ export async function chooseItems(
   }
   const marked = countingMarks(await facts.marks());
   const closing = closingGate(answers);
-  const unmarked = candidates.filter((item) => !marked.has(item.normalize('NFC')));
+  const unmarked = candidates.filter((item) => !marked.has(textKey(item)));
   const items = unmarked.filter((item) => !ledgers.some(({ has }) => has(item)));
   const counted = [
     `${candidates.length - unmarked.length} of ${candidates.length} in progress or in an unknown state`,

@@ -299,6 +299,18 @@ describe('pick', () => {
     expect((await pick('a\n', '--gate', 'ledger:missing.json')).code).toBe(1);
   });
 
+  test('and --from hand out one item once, in whatever Unicode form it comes again', async () => {
+    const [composed, decomposed] = ['caf\u00e9', 'cafe\u0301'];
+    const queue = `${decomposed}\nb\n${composed}\nb\n`;
+    expect((await pick(queue)).stdout).toBe(`${decomposed}\nb\n`);
+    box.write('queue', queue);
+    expect(await run('--from', 'queue', '--', 'sh', '-c', 'echo "$RUNLOCK_ITEM"')).toMatchObject({
+      stdout: `${decomposed}\n`,
+    });
+    const asked = await box.runlock(['history', '--item', composed, '--json']);
+    expect(json(asked.stdout).runs).toMatchObject([{ run: 1, item: decomposed }]);
+  });
+
   test('a closed gate that has nothing to do with items gives its own code', async () => {
     configure({});
     await run('--', 'true');

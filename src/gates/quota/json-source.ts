@@ -1,6 +1,7 @@
 import type { JsonSource } from '../../config/quotas.ts';
 import { RunlockError } from '../../errors.ts';
 import { nearest } from '../../guess.ts';
+import { sameText } from '../../names.ts';
 import { printable } from '../../printable.ts';
 import { decodeText, findDuplicateKey, parseJson } from '../../text.ts';
 import { badEvidence, type EvidenceFile, openEvidence, requireFolder, unreadable } from './evidence.ts';
@@ -159,14 +160,14 @@ function own(value: unknown, key: string): unknown {
   if (Array.isArray(value)) return /^(?:0|[1-9]\d*)$/.test(key) ? value[Number(key)] : undefined;
   if (!isObject(value)) return undefined;
   if (Object.hasOwn(value, key)) return value[key];
-  const same = Object.keys(value).find((one) => one.normalize('NFC') === key.normalize('NFC'));
+  const same = Object.keys(value).find((one) => sameText(one, key));
   return same === undefined ? undefined : value[same];
 }
 
 /** Equal as JSON, texts in one Unicode form. Goes no deeper than the configuration does. */
 function isSame(value: unknown, wanted: unknown): boolean {
   if (typeof value === 'string' && typeof wanted === 'string') {
-    return value.normalize('NFC') === wanted.normalize('NFC');
+    return sameText(value, wanted);
   }
   if (Array.isArray(value) && Array.isArray(wanted)) {
     return value.length === wanted.length && wanted.every((one, index) => isSame(value[index], one));

@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { systemCode } from '../../errors.ts';
+import { textKey } from '../../names.ts';
 import { badEvidence, type EvidenceFile, openEvidence, unreadable } from './evidence.ts';
 
 /* A log and what rotation has made of it: NAME, NAME.1, NAME.2.gz, NAME-20261130… */
@@ -51,8 +52,8 @@ async function neighbours(path: string): Promise<string[]> {
   const name = basename(path);
   const listed = await list(dirname(path));
   const found = listed.filter((one) => {
-    const composed = one.normalize('NFC');
-    const base = name.normalize('NFC');
+    const composed = textKey(one);
+    const base = textKey(name);
     return composed === base || (composed.startsWith(base) && ROTATED.test(composed.slice(base.length)));
   });
   return found.sort();
