@@ -12,7 +12,7 @@ import {
   type QuotaFigures,
 } from '../gates/ask.ts';
 import type { GateAnswer } from '../gates/gate.ts';
-import { removeOutput } from '../gates/output.ts';
+import { type Kept, removeOutput } from '../gates/output.ts';
 import {
   type Gate,
   type LedgerGate,
@@ -88,13 +88,30 @@ export function factsOf(
     },
     countQuota: (gate, at) => countQuota(target, gate, at),
     readLedger: (gate) => readLedger(target, gate),
-    own: ownFiles(target),
+    keptFrom: (gates) => keptFiles(target, gates),
     outputPath,
   };
 }
 
-function ownFiles({ base, configPath }: Target): string[] {
-  return configPath === null ? [base] : [base, configPath];
+/** All that the configuration names, whichever gates are asked now: another job's may be asked by others. */
+function keptFiles({ base, config, settings }: Target, asked: readonly Gate[]): Kept[] {
+  const own = [base, ...(config.path === null ? [] : [config.path])];
+  const ledgers = [...config.ledgers].map(([name, { file }]) => ({
+    what: `the ledger ${name}`,
+    place: file,
+  }));
+  const gates = [...settings.gates, ...asked].filter((gate) => gate.type === 'ledger');
+  const sources = [...config.quotas.values()].flatMap(({ name, sources }) =>
+    sources.flatMap((source) =>
+      source.type === 'history' ? [] : [{ what: `what the quota ${name} counts`, source }],
+    ),
+  );
+  return [
+    ...own.map((place) => ({ what: "runlock's own", place })),
+    ...ledgers,
+    ...gates.map((gate) => ({ what: 'a ledger that a gate asks', place: ledgerOf(gate, config).file })),
+    ...sources,
+  ];
 }
 
 /**
@@ -112,7 +129,7 @@ export async function makeAsk(
   await checkGates(gates, item !== null || from !== undefined, {
     at: now,
     outputPath,
-    own: ownFiles(target),
+    keptFrom: (asked) => keptFiles(target, asked),
   });
   for (const gate of gates) if (gate.type === 'ledger') ledgerOf(gate, target.config);
   const candidates = from === undefined ? null : readCandidates(from);

@@ -3,7 +3,7 @@ import { textKey } from '../names.ts';
 import { printable } from '../printable.ts';
 import type { GateAnswer, SourceCount } from './gate.ts';
 import { askItem, countingMarks, type Marks } from './item.ts';
-import { askOutput, refuseOwnFiles, refuseOwnStreams } from './output.ts';
+import { askOutput, type Kept, refuseKept, refuseOwnStreams } from './output.ts';
 import { type Gate, type LedgerGate, needsItem, type OutputGate, type QuotaGate } from './parse.ts';
 
 /** What a quota has counted. */
@@ -22,8 +22,8 @@ export interface Facts {
   readonly countQuota: (gate: QuotaGate, at: number) => Promise<QuotaFigures>;
   /** Reads the ledger once, and tells of any number of items whether it has them. */
   readonly readLedger: (gate: LedgerGate) => Promise<(item: string) => boolean>;
-  /** The state directory and the configuration: nobody's output. */
-  readonly own: readonly string[];
+  /** What no output gate may remove, these gates' own evidence included. */
+  readonly keptFrom: (gates: readonly Gate[]) => readonly Kept[];
   /** The path of an output gate on the day of `at`. */
   readonly outputPath: (gate: OutputGate, at: number) => Promise<string>;
 }
@@ -102,7 +102,7 @@ export async function chooseItems(
 export async function checkGates(
   gates: readonly Gate[],
   hasItem: boolean,
-  facts: Pick<Facts, 'at' | 'outputPath' | 'own'>,
+  facts: Pick<Facts, 'at' | 'outputPath' | 'keptFrom'>,
 ): Promise<void> {
   for (const gate of gates) {
     if (needsItem(gate) && !hasItem)
@@ -113,7 +113,7 @@ export async function checkGates(
     if (gate.type !== 'output') continue;
     const file = await facts.outputPath(gate, facts.at);
     refuseOwnStreams(gate, file);
-    refuseOwnFiles(gate, file, facts.own);
+    refuseKept(gate, file, facts.keptFrom(gates));
   }
 }
 

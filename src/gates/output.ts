@@ -1,10 +1,12 @@
 import fs from 'node:fs';
 import path from 'node:path';
+import type { JsonSource, LogSource } from '../config/quotas.ts';
 import { ioError, RunlockError, systemCode } from '../errors.ts';
 import { type Opener, openersOf } from '../evidence/openers.ts';
 import { printable } from '../printable.ts';
 import type { GateAnswer } from './gate.ts';
 import type { OutputGate } from './parse.ts';
+import { isFileOf } from './quota/source-files.ts';
 
 /** libuv's way to open a file so that nobody else may have it open: Windows refuses if somebody has. */
 const UV_FS_O_EXLOCK = 0x1000_0000;
@@ -29,19 +31,37 @@ export function refuseOwnStreams(gate: OutputGate, file: string): void {
   }
 }
 
+/** What must not be removed, and what it is in words: a file or a directory, or all files that a quota may count. */
+export type Kept = { readonly what: string } & (
+  | { readonly place: string }
+  | { readonly source: JsonSource | LogSource }
+);
+
 /**
- * What runlock itself keeps is nobody's output.
+ * What runlock itself keeps, and the evidence that gates answer from, is nobody's output.
  *
- * @param own the state directory and the configuration
  * @throws RunlockError `usage`
  */
-export function refuseOwnFiles(gate: OutputGate, file: string, own: readonly string[]): void {
+export function refuseKept(gate: OutputGate, file: string, kept: readonly Kept[]): void {
   const entry = entryPlace(file);
-  if (!own.some((place) => isAt(entry, place))) return;
+  const found = kept.find((one) =>
+    'place' in one ? isAt(entry, one.place) : isEvidence(entry, file, one.source),
+  );
+  if (found === undefined) return;
   throw new RunlockError(
     'usage',
-    `gate ${printable(gate.text)}: ${printable(file, 4096)} is runlock's own, and not the output of a job`,
+    `gate ${printable(gate.text)}: ${printable(file, 4096)} is ${printable(found.what)}, and not the output of a job`,
     { path: file },
+  );
+}
+
+/** By any of its names, as far as links can be followed where a date stands in the path. */
+function isEvidence(entry: string, file: string, source: JsonSource | LogSource): boolean {
+  const { pieces, base, text, folder } = source.path;
+  if (pieces.every((piece) => typeof piece === 'string') && isAt(entry, path.resolve(base, text)))
+    return true;
+  return [entry, path.resolve(file)].some(
+    (name) => isFileOf(source, name) || isFileOf(source, name, realPlace(folder)),
   );
 }
 

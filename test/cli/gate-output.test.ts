@@ -302,3 +302,71 @@ test("runlock's own files stay where the state directory is a link, by whatever 
   expect(box.read('current.json')).toBe(mark);
   expect(fs.lstatSync(box.runs).isSymbolicLink()).toBe(true);
 });
+
+describe('what gates answer from', () => {
+  const TODAY = new Date(Date.now() - new Date().getTimezoneOffset() * 60_000).toISOString().slice(0, 10);
+  const EVIDENCE: Record<string, string> = {
+    'ledger.json': '{}',
+    'other.json': '{}',
+    'third.json': '{}',
+    'job.log': '',
+    'job.log.1': '',
+    'job-20251130.log.gz': '',
+    [`push/${TODAY}.json`]: '[]',
+    'push/2025-01-31.json': '[]',
+    'real.log': '',
+  };
+
+  beforeEach(() => {
+    for (const [name, content] of Object.entries(EVIDENCE)) box.write(name, content);
+    fs.symlinkSync('push', path.join(box.dir, 'also-push'));
+    fs.symlinkSync('real.log', path.join(box.dir, 'linked.log'));
+    const sources = [
+      { json: 'push/{yyyy-MM-dd}.json', where: { ok: true } },
+      { log: 'job.log', contains: 'done', time: '^(\\S+)' },
+      { log: 'linked.log', contains: 'done', time: '^(\\S+)' },
+    ];
+    const quotas = { posts: { limit: 1, period: 'day', timeZone: 'UTC', sources } };
+    const config = { gates: ['ledger:other.json'], quotas, ledgers: { named: { file: 'ledger.json' } } };
+    box.write('runlock.json', JSON.stringify(config));
+  });
+
+  test.each([
+    'ledger.json',
+    'other.json',
+    'third.json',
+    'job.log',
+    'job.log.1',
+    'job-20251130.log.gz',
+    'push/{yyyy-MM-dd}.json',
+    'push/2025-01-31.json',
+    'also-push/2025-01-31.json',
+    'linked.log',
+    'real.log',
+    'runlock.json',
+  ])('%s is nobody’s output, and stays', async (output) => {
+    const args = ['--item', 'ep', '--gate', 'ledger:third.json', '--gate', `output:${output}`];
+    const got = await box.runlock(['run', ...args, '--', 'touch', 'ran']);
+    expect(got).toMatchObject({ code: 125, stdout: '' });
+    expect(got.stderr).toMatch(
+      /is (the ledger named|a ledger that a gate asks|what the quota posts counts|runlock's own), and not the output of a job\n$/,
+    );
+    expect(fs.existsSync(path.join(box.dir, output.replace('{yyyy-MM-dd}', TODAY)))).toBe(true);
+    expect(fs.existsSync(box.runs)).toBe(false);
+  });
+
+  test('a file beside it is an output like any other', async () => {
+    const outputs = [
+      'push/latest.json',
+      'push/2025-01-31.json.tmp',
+      'job2.log',
+      'job.log.html',
+      'ledger.json.d/x',
+    ];
+    for (const output of outputs) {
+      box.write(output, '');
+      const got = await box.runlock(['run', '--item', 'ep', '--gate', `output:${output}`, '--', 'true']);
+      expect([output, got.code, fs.existsSync(path.join(box.dir, output))]).toEqual([output, 0, false]);
+    }
+  });
+});
