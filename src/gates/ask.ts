@@ -1,7 +1,7 @@
 import { RunlockError } from '../errors.ts';
 import { textKey } from '../names.ts';
 import { printable } from '../printable.ts';
-import type { GateAnswer, SourceCount } from './gate.ts';
+import { countWords, type GateAnswer, type SourceCount } from './gate.ts';
 import { askItem, countingMarks, type Marks } from './item.ts';
 import { askOutput, type Kept, refuseKept, refuseOwnStreams } from './output.ts';
 import { type Gate, type LedgerGate, needsItem, type OutputGate, type QuotaGate } from './parse.ts';
@@ -136,9 +136,10 @@ async function askGate(gate: Gate, item: string | null, facts: Facts): Promise<G
 
 function quotaAnswer(gate: string, { count, limit, closed, sources }: QuotaFigures): GateAnswer {
   const figures = { count, limit, sources };
-  if (!closed) return { gate, open: true, code: 0, reason: null, ...figures };
-  const each = sources.map(({ source, count }) => `${printable(source, 120)} ${count}`).join(', ');
-  return { gate, open: false, code: 5, reason: `${count} of ${limit} used (${each})`, ...figures };
+  const reason = `${count} of ${limit} used (${sources.map(countWords).join(', ')})`;
+  if (closed) return { gate, open: false, code: 5, reason, ...figures };
+  const doubt = sources.some(({ untimed = 0 }) => untimed > 0);
+  return { gate, open: true, code: 0, reason: doubt ? reason : null, ...figures };
 }
 
 function open(gate: Gate): GateAnswer {

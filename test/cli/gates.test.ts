@@ -283,6 +283,24 @@ describe('several gates', () => {
   });
 });
 
+test('successes that tell no time do not count, and never without a word', async () => {
+  box.makeRuns();
+  box.write('app.log', '2026-11-27 10:00:00 done\nat ten: done\n');
+  const source = { log: 'app.log', contains: 'done', time: '^(\\d{4}\\S+ \\S+)' };
+  configure({ quotas: { posts: { limit: 1, period: 'day', timeZone: 'UTC', sources: [source] } } });
+  const words = '0, and 1 line without a time';
+  expect((await box.runlock(['gate', 'quota:posts'])).stdout).toBe(
+    `open    quota:posts  0 of 1: app.log ${words}\n`,
+  );
+  expect((await box.runlock(['gate', 'quota:posts', '--days', '1'])).stdout).toContain(
+    '  0 (+1 without a time)  0 ',
+  );
+  const said = `runlock: gate quota:posts: 0 of 1 used (app.log ${words})\n`;
+  expect(await run('--gate', 'quota:posts', '--', 'true')).toMatchObject({ code: 0, stderr: said });
+  expect((await box.runlock(['pick', '--gate', 'quota:posts'], { input: 'a\n' })).stderr).toBe(said);
+  expect(await run('--quiet', '--gate', 'quota:posts', '--', 'true')).toMatchObject({ stderr: '' });
+});
+
 describe('pick', () => {
   const pick = (input: string, ...args: string[]) => box.runlock(['pick', ...args], { input });
 

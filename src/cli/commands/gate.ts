@@ -2,7 +2,7 @@ import { systemClock } from '../../clock.ts';
 import type { Quota } from '../../config/quotas.ts';
 import { RunlockError } from '../../errors.ts';
 import { askGates, checkGates, closingGate } from '../../gates/ask.ts';
-import type { GateAnswer } from '../../gates/gate.ts';
+import { countWords, type GateAnswer } from '../../gates/gate.ts';
 import { type Gate, requireQuota } from '../../gates/parse.ts';
 import type { Period } from '../../gates/quota/periods.ts';
 import type { QuotaCount } from '../../gates/quota/quota.ts';
@@ -59,7 +59,7 @@ function answerLine(answer: GateAnswer): string {
   const figures =
     count === undefined || limit === undefined
       ? (answer.reason ?? '')
-      : `${count} of ${limit}: ${sources.map(({ source, count }) => `${printable(source, 200)} ${count}`).join(', ')}`;
+      : `${count} of ${limit}: ${sources.map(countWords).join(', ')}`;
   return `${state}  ${printable(answer.gate, 200)}  ${figures}`.trimEnd();
 }
 
@@ -111,7 +111,9 @@ async function daysTable(gate: string, quota: Quota, counts: readonly QuotaCount
     [printable(gate, 60), ...sources, 'largest', `of ${quota.limit}`],
     ...counts.map(({ period, count, closed, sources }) => [
       nameOf(period),
-      ...sources.map((source) => String(source.count)),
+      ...sources.map(
+        ({ count, untimed }) => `${count}${untimed === undefined ? '' : ` (+${untimed} without a time)`}`,
+      ),
       String(count),
       closed ? 'closed' : 'open',
     ]),

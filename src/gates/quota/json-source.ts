@@ -44,7 +44,7 @@ export async function countJson(source: JsonSource, periods: readonly Period[]):
       await file.handle.close();
     }
   }
-  return { counts, files, untimed: 0 };
+  return { counts, files, untimed: periods.map(() => 0) };
 }
 
 /** Each file once, with the periods (by index) for which it is read. */

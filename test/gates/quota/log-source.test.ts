@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, mkdirSync, symlinkSync } from 'node:fs';
+import { appendFileSync, mkdirSync, symlinkSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
@@ -46,6 +46,40 @@ test('a line without a time does not count; if none has one, that is an error', 
   const error = await errorOf(ask({ 'logs/2026-10-15.log': lost + lost }, NOON, { sources: [byDay] }));
   expect([error.code, error.path?.endsWith('logs/2026-10-15.log')]).toEqual(['corrupt', true]);
   expect(error.message).toMatch(/2 lines contain "发布成功", but "time" .* finds no time in any/);
+});
+
+test('lines without a time that may be of the period are told of, by what stands around them', async () => {
+  const lost = '发布成功\n';
+  const untimedOf = async (log: string, changed: string, days: string) => {
+    const dir = folderWith({ 'logs/app.log': log });
+    utimesSync(join(dir, 'logs/app.log'), new Date(changed), new Date(changed));
+    const quota = quotaIn(dir, { sources: [forEver] });
+    const counts = await countPastDays(quota, 3, { at: Date.parse(days), history: NO_HISTORY });
+    return counts.map(({ count, sources }) => [count, sources[0]?.untimed ?? 0]);
+  };
+  const [yesterday, today] = [ok('2026-10-14T10:00:00Z'), ok('2026-10-15T10:00:00Z')];
+  // After the last time, up to the last change of the file.
+  expect(await untimedOf(yesterday + lost, NOON, NOON)).toEqual([
+    [0, 0],
+    [1, 1],
+    [0, 1],
+  ]);
+  expect(await untimedOf(yesterday + lost, '2026-10-14T11:00:00Z', NOON)).toEqual([
+    [0, 0],
+    [1, 1],
+    [0, 0],
+  ]);
+  // Between two, and before the first.
+  expect(await untimedOf(yesterday + lost + lost + today, NOON, NOON)).toEqual([
+    [0, 0],
+    [1, 2],
+    [1, 2],
+  ]);
+  expect(await untimedOf(lost + yesterday + today, NOON, NOON)).toEqual([
+    [0, 1],
+    [1, 1],
+    [1, 0],
+  ]);
 });
 
 test('a log that is not there counts 0; a misspelt folder is an error', async () => {
