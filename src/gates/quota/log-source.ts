@@ -5,7 +5,7 @@ import { printable } from '../../printable.ts';
 import { badEvidence, type EvidenceFile, requireFolder } from './evidence.ts';
 import { fileOfDay } from './file-names.ts';
 import { type FoundLine, LineSearch } from './line-search.ts';
-import { closeAll, type Generation, openGenerations, readChunks } from './log-files.ts';
+import { closeAll, type Generation, openGenerations, readableOf, readChunks } from './log-files.ts';
 import { isWithin, type Moment, parseMoment } from './moments.ts';
 import { daysOf, type Period } from './periods.ts';
 import { addTo, type Tally } from './tally.ts';
@@ -14,12 +14,14 @@ import { addTo, type Tally } from './tally.ts';
  * Counts the lines that contain the text, for each of the periods. Every file whose days touch a period is read,
  * and one on either side, with what rotation has made of it; times decide.
  *
- * @throws RunlockError `corrupt` if lines match and none of them tells a time, or if a gzip file is torn; `io` if a
+ * @throws RunlockError `corrupt` if lines match and none of them tells a time, if a gzip file is torn, or one is packed
+ *   in another way; `io` if a
  *   file can't be read; `config` if the text can't be written in the source's encoding
  */
 export async function countLog(source: LogSource, periods: readonly Period[]): Promise<Tally> {
   await requireFolder(source.path);
   const counts = periods.map(() => 0);
+  const from = Math.min(...periods.map((period) => period.from));
   const files: string[] = [];
   const untimed = periods.map(() => 0);
   const seen = new Set<string>();
@@ -46,7 +48,10 @@ export async function countLog(source: LogSource, periods: readonly Period[]): P
     try {
       for (const generation of generations) {
         // Each line once, though a file has several names.
-        const unseen = generation.filter((file) => !seen.has(file.identity));
+        const unseen = await readableOf(
+          generation.filter((file) => !seen.has(file.identity)),
+          from,
+        );
         for (const file of unseen) {
           seen.add(file.identity);
           files.push(file.path);

@@ -1,3 +1,6 @@
+import { escapePattern } from '../../dated-path.ts';
+import { textKey } from '../../names.ts';
+
 /*
  * What rotation makes of a log's name: NAME.1, NAME.2.gz, NAME-20261130, NAME.old, and before the extension app.1.log,
  * app-2026-11-30.log. A neighbour that is taken for the log by mistake counts too much, and is seen; one that is
@@ -16,6 +19,22 @@ const PACKED = String.raw`(?:\.tar)?\.(?:gz|tgz|xz|txz|lzma|bz2|tbz2?|zst|lz4|lz
 export function rotationPattern(stem: string, extension: string): string {
   // Not any number of marks: who can name a file must not be able to keep the search busy.
   return `${stem}${INSIDE}?${extension}${BEHIND}{0,3}(?:${PACKED})?`;
+}
+
+/** Whether a file is a log of this name, or what rotation has made of it. */
+export function isRotationOf(name: string, file: string): boolean {
+  const [stem, extension] = splitExtension(textKey(name)).map(escapePattern);
+  return new RegExp(`^${rotationPattern(stem ?? '', extension ?? '')}$`, 'su').test(textKey(file));
+}
+
+/** What a packed file begins with that can't be read here: xz, bzip2, zstd, lz4, compress, zip, 7z. */
+const MAGIC = /^(?:fd377a585a|425a683\d3141|28b52ffd|04224d18|1f9d|504b0304|377abcaf)/;
+
+/** Whether it is packed in another way than gzip, by its name or its first bytes. */
+export function isForeignPacked(name: string, beginning: Buffer): boolean {
+  const [extension] = new RegExp(`${PACKED}$`).exec(name) ?? [];
+  if (extension !== undefined && extension !== '.gz') return true;
+  return MAGIC.test(beginning.toString('hex'));
 }
 
 /** `app.log` is `app` and `.log`. */

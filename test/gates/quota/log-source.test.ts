@@ -150,7 +150,7 @@ test('rotated and compressed neighbours are read', async () => {
     'logs/app.log': ok('2026-10-15T11:00:00Z'),
     'logs/app.log.1': ok('2026-10-15T05:00:00Z') + ok('2026-10-14T05:00:00Z'),
     'logs/app.log.2.gz': gzipSync(ok('2026-10-15T01:00:00Z')),
-    'logs/app.log.old': ok(NOON),
+    'logs/app.log.note': ok(NOON),
     'logs/app.logs': ok(NOON),
     'logs/my-app.log': ok(NOON),
   };
@@ -158,6 +158,76 @@ test('rotated and compressed neighbours are read', async () => {
   const daily = { 'logs/2026-10-15.log.gz': gzipSync(ok(NOON)), 'logs/2026-10-14.log.1': ok(NOON) };
   expect(await countOf(daily)).toBe(2);
 });
+
+test.each([
+  ...[
+    'app.log.old',
+    'app.1.log',
+    'app-20261015.log',
+    'app.2026-10-15.log',
+    'app.log-20261015',
+    'app.log.2026-10-15',
+  ],
+  ...[
+    'app.log.bak',
+    'app.log.1.old',
+    'app-2026-10-15T10-00-00.000.log',
+    'app.log-1760522400',
+    'app_2026-10.log',
+  ],
+  ...['app__2026-10-15_00-00-00.log', 'app.log.2026-10-15-10', 'app.old.log'],
+])('a rotated log is read under its plain name: %s', async (name) => {
+  const files = { 'logs/app.log': ok(NOON), [`logs/${name}`]: ok('2026-10-15T01:00:00Z') };
+  expect(await countOf(files, { sources: [forEver] })).toBe(2);
+  const packed = { 'logs/app.log': ok(NOON), [`logs/${name}.gz`]: gzipSync(ok('2026-10-15T01:00:00Z')) };
+  expect(await countOf(packed, { sources: [forEver] })).toBe(2);
+});
+
+test.each([
+  'app-1.log',
+  'app2.log',
+  'app.log.html',
+  'app-error.log',
+  'my-app.log',
+  'app.log2',
+  'app.zip',
+  'app.txt',
+])('another log is not taken for a rotated one: %s', async (name) => {
+  const files = { 'logs/app.log': ok(NOON), [`logs/${name}`]: ok(NOON) };
+  expect(await countOf(files, { sources: [forEver] })).toBe(1);
+});
+
+test.each([
+  ...[
+    'app.log.1.xz',
+    'app.log.1.bz2',
+    'app.log.1.zst',
+    'app.log.1.Z',
+    'app.log.2.lz4',
+    'app.log.zip',
+    'app.log.7z',
+  ],
+  ...['app-20261015.log.xz', 'app.log-20261015.br', 'app.1.log.tar.gz', 'app.log.1.tgz'],
+  'app.log.1',
+])(
+  'a rotated log that is packed in another way is an error, unless it is older than the period: %s',
+  async (name) => {
+    // What tells in the last row is how xz begins.
+    const xz = Buffer.from('fd377a585a000004e6d6b446', 'hex');
+    const dir = folderWith({ 'logs/app.log': ok(NOON), [`logs/${name}`]: xz });
+    const quota = quotaIn(dir, { sources: [forEver] });
+    const countAt = async (changed: string) => {
+      utimesSync(join(dir, 'logs', name), new Date(changed), new Date(changed));
+      return countQuota(quota, { at: Date.parse(NOON), history: NO_HISTORY });
+    };
+    expect((await countAt('2026-10-14T23:59:59Z')).count).toBe(1);
+    const error = await errorOf(countAt('2026-10-15T00:00:00Z'));
+    expect([error.code, error.path]).toEqual(['corrupt', join(dir, 'logs', name)]);
+    expect(error.message).toMatch(/^[^\n]*packed in a way that is not read here.* unpack it[^\n]*$/);
+    // Rows of past days are of an older period too.
+    await errorOf(countPastDays(quota, 2, { at: Date.parse('2026-10-16T12:00:00Z'), history: NO_HISTORY }));
+  },
+);
 
 test('what stands in a file and in its compressed copy counts once, what stands in either counts', async () => {
   const first = ok('2026-10-15T01:00:00Z');
