@@ -6,7 +6,7 @@ import { printable } from '../../printable.ts';
 import { decodeText, findDuplicateKey, parseJson } from '../../text.ts';
 import { badEvidence, type EvidenceFile, openEvidence, requireFolder, unreadable } from './evidence.ts';
 import { fileOfDay } from './file-names.ts';
-import { isWithin, parseMoment } from './moments.ts';
+import { isWithin, latestIn, parseMoment } from './moments.ts';
 import { daysOf, type Period } from './periods.ts';
 import { addTo, type Tally } from './tally.ts';
 
@@ -34,7 +34,10 @@ export async function countJson(source: JsonSource, periods: readonly Period[]):
       seen.add(file.identity);
       files.push(path);
       for (const entry of select(source, await readList(source, file), path)) {
-        const moment = source.time === null ? null : momentOf(source, source.time, entry, path);
+        const moment =
+          source.time === null
+            ? null
+            : momentOf(source, source.time, entry, { path, latest: latestIn(file.changed, periods) });
         addTo(counts, (index) => {
           const period = periods[index];
           return moment === null ? touched.has(index) : period !== undefined && isWithin(moment, period);
@@ -134,10 +137,19 @@ function isOtherType(value: unknown, wanted: unknown): boolean {
 }
 
 /** When an entry was, by its field; one that doesn't say is a doubt, and a doubt is never free. */
-function momentOf({ zone }: JsonSource, field: string, entry: unknown, path: string) {
+function momentOf(
+  { zone }: JsonSource,
+  field: string,
+  entry: unknown,
+  { path, latest }: { path: string; latest: number },
+) {
   const value = find(entry, field);
   const text = typeof value === 'string' || typeof value === 'number' ? String(value) : null;
   const moment = text === null ? null : parseMoment(text, zone);
+  if (moment !== null && moment.earliest > latest) {
+    const what = `expected the time of a success in "${printable(field, 60)}", got one to come: ${shown(value)}`;
+    throw badEvidence(path, what);
+  }
   if (moment !== null) return moment;
   const got = shown(value);
   const guess = isObject(entry) ? nearest(field, Object.keys(entry)) : null;

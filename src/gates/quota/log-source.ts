@@ -6,7 +6,7 @@ import { badEvidence, type EvidenceFile, requireFolder } from './evidence.ts';
 import { fileOfDay } from './file-names.ts';
 import { type FoundLine, LineSearch } from './line-search.ts';
 import { closeAll, type Generation, openGenerations, readableOf, readChunks } from './log-files.ts';
-import { isWithin, type Moment, parseMoment } from './moments.ts';
+import { isWithin, latestIn, type Moment, parseMoment } from './moments.ts';
 import { daysOf, type Period } from './periods.ts';
 import { addTo, type Tally } from './tally.ts';
 
@@ -29,6 +29,7 @@ export async function countLog(source: LogSource, periods: readonly Period[]): P
   let timeless = 0;
   let timelessIn: string | null = null;
   const take: Take = {
+    periods,
     line({ moment, path }) {
       if (moment === null) {
         timeless += 1;
@@ -86,6 +87,7 @@ interface Line {
 }
 
 interface Take {
+  readonly periods: readonly Period[];
   /** @returns false for a line that was taken before */
   line(line: Line): boolean;
   /** So many lines without a time stand between two that have one: they are of some time in between. */
@@ -126,6 +128,7 @@ async function readFile(source: LogSource, file: EvidenceFile, take: Take): Prom
   let search: LineSearch | null = null;
   let earliest = Number.NEGATIVE_INFINITY;
   let waiting = 0;
+  const latest = latestIn(file.changed, take.periods);
   const place = (latest: number) => {
     if (waiting > 0)
       take.between({ earliest: Math.min(earliest, latest), latest: Math.max(earliest, latest) }, waiting);
@@ -133,6 +136,11 @@ async function readFile(source: LogSource, file: EvidenceFile, take: Take): Prom
   };
   const found = (line: Line) => {
     const { moment } = line;
+    if (moment !== null && moment.earliest > latest) {
+      const at = new Date(moment.earliest).toISOString();
+      const what = `a line contains "${printable(source.contains, 60)}" and tells a time to come (${at}): does "time" find the right one?`;
+      throw badEvidence(file.path, what);
+    }
     if (moment !== null) place(moment.latest);
     if (take.line(line) && moment === null) waiting += 1;
     if (moment !== null) ({ earliest } = moment);

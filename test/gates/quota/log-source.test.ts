@@ -82,6 +82,30 @@ test('lines without a time that may be of the period are told of, by what stands
   ]);
 });
 
+test('a number that may be a date and an hour is no time, and a time to come is an error', async () => {
+  const asked = (log: string) =>
+    ask({ 'logs/app.log': log }, NOON, { sources: [{ ...forEver, time: '^\\[(.+?)\\]' }] });
+  expect((await asked(ok('1792022400') + ok('1792022400.25') + ok('1792022400123'))).count).toBe(3);
+  for (const time of ['2026101511', '2034011500', '0000000007', '4512345678'])
+    expect((await errorOf(asked(ok(time)))).message).toMatch(/finds no time in any/);
+  for (const time of ['2105674321', '2206-10-15T11:00:00Z', '2105674321000']) {
+    const error = await errorOf(asked(ok(NOON) + ok(time)));
+    expect([error.code, error.message]).toEqual([
+      'corrupt',
+      expect.stringMatching(/tells a time to come \(2/),
+    ]);
+  }
+  // What the day asked for still has before it, and a clock that was a little wrong, is none.
+  const json = { 'a.json': JSON.stringify([{ ok: true, at: '2206-10-15T11:00:00Z' }]) };
+  const source = { json: 'a.json', where: { ok: true }, time: 'at' };
+  expect((await errorOf(ask(json, NOON, { sources: [source] }))).message).toMatch(
+    /"at", got one to come: "2206/,
+  );
+  expect((await ask(json, '2206-10-15T00:00:00Z', { sources: [source] })).count).toBe(1);
+  expect((await ask(json, '2206-10-14T00:00:00Z', { sources: [source] })).count).toBe(0);
+  await errorOf(ask(json, '2206-10-13T00:00:00Z', { sources: [source] }));
+});
+
 test('a log that is not there counts 0; a misspelt folder is an error', async () => {
   expect(await countOf({ 'logs/other.log': ok(NOON) })).toBe(0);
   const error = await errorOf(ask({ 'log/x': '' }, NOON, { sources: [byDay] }));
