@@ -60,7 +60,8 @@ function answerLine(answer: GateAnswer): string {
     count === undefined || limit === undefined
       ? (answer.reason ?? '')
       : `${count} of ${limit}: ${sources.map(countWords).join(', ')}`;
-  return `${state}  ${printable(answer.gate, 200)}  ${figures}`.trimEnd();
+  // Errors of the system among the reasons name paths as they are.
+  return printable(`${state}  ${printable(answer.gate, 200)}  ${figures}`.trimEnd(), 20_000);
 }
 
 /** What each source would have counted on each of the last days: a filter that never matches is seen so. */
