@@ -207,6 +207,24 @@ export function syncDirectory(dir: string): void {
   }
 }
 
+/**
+ * Makes the name of a file survive a power cut. Where its directory may be written but not read, by way of the file:
+ * journals keep its new name with it, which is the best there is then.
+ */
+function syncName(file: string): void {
+  try {
+    syncDirectory(path.dirname(file));
+  } catch (error) {
+    if (systemCode(error) !== 'EACCES') throw error;
+    const fd = fs.openSync(file, O_RDONLY);
+    try {
+      fs.fsyncSync(fd);
+    } finally {
+      fs.closeSync(fd);
+    }
+  }
+}
+
 /** Whether a path still names the file that a descriptor has open. */
 export function isSameFile(fd: number, file: string): boolean {
   try {
@@ -319,7 +337,7 @@ export class Staged {
 
   #syncOrTakeBack(): void {
     try {
-      syncDirectory(path.dirname(this.#file));
+      syncName(this.#file);
     } catch (error) {
       fs.unlinkSync(this.#file);
       throw error;
@@ -334,7 +352,7 @@ export class Staged {
     } catch (error) {
       throw refused('replace', this.#file, error);
     }
-    if (options.sync) syncDirectory(path.dirname(this.#file));
+    if (options.sync) syncName(this.#file);
   }
 
   discard(): void {
