@@ -283,6 +283,18 @@ describe('several gates', () => {
   });
 });
 
+test('--days takes quotas only: another gate named beside one is misuse, a configured one is left out', async () => {
+  configure({ gates: ['item', 'quota:once'] });
+  for (const other of ['item', 'output:o', 'ledger:l.json']) {
+    const got = await box.runlock(['gate', 'quota:once', other, '--days', '2']);
+    expect(got).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(`got "${other}"`) });
+  }
+  expect(await run('--no-default-gates', '--', 'true')).toMatchObject({ code: 0 });
+  expect((await box.runlock(['gate', 'quota:once'])).code).toBe(5);
+  const table = await box.runlock(['gate', '--days', '2']);
+  expect(table).toMatchObject({ code: 0, stdout: expect.stringContaining('closed') });
+});
+
 test('successes that tell no time do not count, and never without a word', async () => {
   box.makeRuns();
   box.write('app.log', '2026-11-27 10:00:00 done\nat ten: done\n');

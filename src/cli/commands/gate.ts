@@ -72,6 +72,12 @@ async function tellDays(
   { days, at }: { days: number; at: number },
 ): Promise<number> {
   const quotas = gates.filter((gate) => gate.type === 'quota');
+  const other = args.operands.length === 0 ? undefined : gates.find((gate) => gate.type !== 'quota');
+  if (other !== undefined)
+    throw new RunlockError(
+      'usage',
+      `--days: expected gates quota:NAME only, got "${printable(other.text, 120)}", which has no days to count`,
+    );
   if (quotas.length === 0)
     throw new RunlockError('usage', '--days: expected a gate quota:NAME to count for, got none');
   if (days > MOST_DAYS) throw new RunlockError('usage', `--days: expected at most ${MOST_DAYS}, got ${days}`);
