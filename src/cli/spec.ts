@@ -253,7 +253,8 @@ export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
     load: () => import('./commands/history.ts'),
   },
   init: {
-    summary: 'writes a runlock.json with the bounds spelt out, and makes the directory and the ledgers',
+    summary:
+      'writes a runlock.json with the bounds spelt out (and a time limit of 45m for each run), and makes the directory and the ledgers',
     operands: '',
     maxOperands: 0,
     options: {},

@@ -15,7 +15,11 @@ const content = () => JSON.parse(fs.readFileSync(config, 'utf8')) as Record<stri
 
 test('init writes the bounds spelt out, makes the directory, and a run can begin', async () => {
   const got = await init();
-  expect(got).toMatchObject({ code: 0, stderr: '', stdout: `made ${config}\nmade ${box.runs}\n` });
+  expect(got).toMatchObject({
+    code: 0,
+    stderr: '',
+    stdout: `made ${config} (every run ends after "timeout": 45m)\nmade ${box.runs}\n`,
+  });
   expect(content()).toEqual({
     ...{ dir: 'runs', hold: '45m', fresh: '2h', unknownFor: '2h', timeout: '45m', killAfter: '10s' },
   });

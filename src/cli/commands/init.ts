@@ -15,6 +15,9 @@ import { absolute, fromEnvironment } from '../target.ts';
 /** What a new configuration says: the bounds that hold without one, and a time limit for `run`. */
 const BOUNDS = { hold: '45m', fresh: '2h', unknownFor: '2h', timeout: '45m', killAfter: '10s' };
 
+/** Without a configuration there is none: who begins with `init` should know why a long run ends. */
+const LIMIT_WORDS = ` (every run ends after "timeout": ${BOUNDS.timeout})`;
+
 /**
  * Makes what is missing, and never changes what is there, so that it may be called again when a ledger was added to
  * the configuration.
@@ -46,7 +49,7 @@ export async function main(args: Arguments): Promise<number> {
   }
   if (args.flag('json')) answerJson({ config: file, dir: stateDir, made });
   else {
-    const lines = made.map((one) => `made ${printable(one, 4096)}`);
+    const lines = made.map((one) => `made ${printable(one, 4096)}${one === file ? LIMIT_WORDS : ''}`);
     answer(
       `${(lines.length === 0 ? [`nothing to make: ${printable(file, 4096)} stands`] : lines).join('\n')}\n`,
     );
