@@ -22,6 +22,12 @@ export function ownershipOf(dir: string): Ownership {
   return { mode: stat.mode & 0o777, owner: root ? { uid: stat.uid, gid: stat.gid } : null };
 }
 
+/** What a file gets that is the user's own, and no state of ours: as if the user had made it, or root for the user. */
+export function ownershipOfNew(file: string): Ownership {
+  const { owner } = ownershipOf(path.dirname(file));
+  return { mode: 0o666 & ~process.umask(), owner };
+}
+
 /** How long a refusal that may pass is waited for on Windows, ms. */
 const PATIENCE_MS = 2_000;
 const PAUSE_MS = 10;

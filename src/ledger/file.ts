@@ -4,9 +4,11 @@ import type { Clock } from '../clock.ts';
 import {
   discardTemporary,
   isSameFile,
+  type Ownership,
   openOrCreate,
   openPlain,
   ownershipOf,
+  ownershipOfNew,
   readAll,
   Staged,
   TEMPORARY,
@@ -264,23 +266,12 @@ function keepOwner(fd: number, old: fs.BigIntStats, file: string): void {
  * @throws RunlockError `io`
  */
 export function createLedgerFile(file: string, bytes: Buffer): boolean {
-  const { owner } = parentOwnership(file);
-  const mode = 0o666 & ~process.umask();
-  const staged = Staged.write(
-    file,
-    bytes,
-    (fd) => {
-      fs.fchmodSync(fd, mode);
-      if (owner !== null) fs.fchownSync(fd, owner.uid, owner.gid);
-    },
-    { sync: true },
-  );
-  return staged.createFile({ sync: true });
+  return Staged.write(file, bytes, ownershipFor(file), { sync: true }).createFile({ sync: true });
 }
 
-function parentOwnership(file: string) {
+function ownershipFor(file: string): Ownership {
   try {
-    return ownershipOf(path.dirname(file));
+    return ownershipOfNew(file);
   } catch (cause) {
     throw ioError('create', file, cause);
   }

@@ -65,6 +65,26 @@ test('init does not follow a link of that name', async () => {
   expect((await init()).code).toBe(2);
 });
 
+test.skipIf(process.platform === 'win32')(
+  'a configuration is as any file of the user, however open its folder is: by the umask, as ledgers are',
+  async () => {
+    fs.writeFileSync(config, JSON.stringify({ ledgers: { l: { file: 'l.json' } } }));
+    fs.chmodSync(box.dir, 0o1777);
+    for (const umask of ['022', '027', '000']) {
+      const got = await box.script(
+        'sh',
+        `umask ${umask}; runlock init --config other.json && runlock init --config runlock.json`,
+      );
+      expect(got).toMatchObject({ code: 0, stderr: '' });
+      const modes = ['other.json', 'l.json'].map(
+        (name) => fs.statSync(path.join(box.dir, name)).mode & 0o777,
+      );
+      expect(modes).toEqual([0o666 & ~Number.parseInt(umask, 8), 0o666 & ~Number.parseInt(umask, 8)]);
+      for (const name of ['other.json', 'l.json']) fs.rmSync(path.join(box.dir, name));
+    }
+  },
+);
+
 test('init with --name is misuse', async () => {
   expect((await init('--name', 'video')).code).toBe(2);
   expect(fs.existsSync(config)).toBe(false);

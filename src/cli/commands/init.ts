@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { FILE_NAME, loadConfig } from '../../config/config.ts';
-import { ownershipOf, Staged } from '../../disk/files.ts';
+import { ownershipOfNew, Staged } from '../../disk/files.ts';
 import { ioError, RunlockError } from '../../errors.ts';
 import { resolveLedger } from '../../ledger/reference.ts';
 import { printable } from '../../printable.ts';
@@ -67,7 +67,7 @@ function write(file: string, dir: string | null): boolean {
     throw ioError('make the configuration', printable(file, 4096), error);
   }
   const text = `${JSON.stringify({ dir: dirWords(folder, dir), ...BOUNDS }, null, 2)}\n`;
-  return Staged.write(file, text, ownershipOf(folder), { sync: true }).createFile({ sync: true });
+  return Staged.write(file, text, ownershipOfNew(file), { sync: true }).createFile({ sync: true });
 }
 
 /** Relative where it is inside the project, so that the project can be moved. */
