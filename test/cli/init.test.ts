@@ -85,6 +85,20 @@ test.skipIf(process.platform === 'win32')(
   },
 );
 
+test('init below a configuration makes another, and says which one it hides', async () => {
+  await init();
+  fs.mkdirSync(path.join(box.dir, 'sub'));
+  const inSub = { cwd: path.join(box.dir, 'sub') };
+  const unnoticed = await box.runlock(['init', '--config', 'other.json'], inSub);
+  expect(unnoticed).toMatchObject({ code: 0, stderr: '' });
+  const got = await box.runlock(['init'], inSub);
+  expect(got.code).toBe(0);
+  expect(got.stderr).toBe(
+    `runlock: what is started in or below ${inSub.cwd} no longer means ${config}, but the new configuration\n`,
+  );
+  expect(await box.runlock(['init'], inSub)).toMatchObject({ code: 0, stderr: '' });
+});
+
 test('init with --name is misuse', async () => {
   expect((await init('--name', 'video')).code).toBe(2);
   expect(fs.existsSync(config)).toBe(false);

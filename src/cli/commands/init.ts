@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { FILE_NAME, loadConfig } from '../../config/config.ts';
+import { FILE_NAME, findConfig, loadConfig } from '../../config/config.ts';
 import { ownershipOfNew, Staged } from '../../disk/files.ts';
 import { ioError, RunlockError } from '../../errors.ts';
 import { resolveLedger } from '../../ledger/reference.ts';
@@ -9,7 +9,7 @@ import { makeStateDirectory } from '../../stores/file/file-store.ts';
 import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
 import { answerJson } from '../output.ts';
-import { answer } from '../streams.ts';
+import { answer, say } from '../streams.ts';
 import { absolute, fromEnvironment } from '../target.ts';
 
 /** What a new configuration says: the bounds that hold without one, and a time limit for `run`. */
@@ -30,7 +30,14 @@ export async function main(args: Arguments): Promise<number> {
   const dirText = args.text('dir') ?? fromEnvironment('RUNLOCK_DIR');
   const dir = dirText === undefined ? null : absolute(dirText);
   const made: string[] = [];
-  if (write(file, dir)) made.push(file);
+  const above = configurationAbove(file);
+  if (write(file, dir)) {
+    made.push(file);
+    if (above !== null)
+      say(
+        `runlock: what is started in or below ${printable(path.dirname(file), 4096)} no longer means ${printable(above, 4096)}, but the new configuration`,
+      );
+  }
   const config = loadConfig(file);
   if (dir !== null && config.dir !== dir) {
     throw new RunlockError(
@@ -55,6 +62,17 @@ export async function main(args: Arguments): Promise<number> {
     );
   }
   return EXIT.ok;
+}
+
+/** The one that a new file hides from whoever looks for it upwards. */
+function configurationAbove(file: string): string | null {
+  if (path.basename(file) !== FILE_NAME) return null;
+  try {
+    return findConfig(path.dirname(path.dirname(file)));
+  } catch {
+    // Where nobody can look, nobody finds one.
+    return null;
+  }
 }
 
 /** Returns false if there is a configuration: it is left as it is. */
