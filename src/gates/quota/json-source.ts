@@ -1,6 +1,7 @@
 import type { JsonSource } from '../../config/quotas.ts';
 import { RunlockError } from '../../errors.ts';
 import { nearest } from '../../guess.ts';
+import { parsePlace } from '../../ledger/place.ts';
 import { sameText } from '../../names.ts';
 import { printable } from '../../printable.ts';
 import { decodeText, findDuplicateKey, parseJson } from '../../text.ts';
@@ -160,12 +161,7 @@ function momentOf(
 
 /** A field by its name, or by a JSON pointer (`/status/code`); undefined if there is none. */
 function find(value: unknown, field: string): unknown {
-  if (!field.startsWith('/')) return own(value, field);
-  return field
-    .slice(1)
-    .split('/')
-    .map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'))
-    .reduce(own, value);
+  return field.startsWith('/') ? parsePlace(field, 'field').reduce(own, value) : own(value, field);
 }
 
 function own(value: unknown, key: string): unknown {
