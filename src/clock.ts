@@ -121,3 +121,8 @@ export function formatDuration(ms: number): string {
 function twoUnits(large: number, largeUnit: string, small: number, smallUnit: string): string {
   return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
 }
+
+/** Whether a number of seconds may be meant as a time since 1970: one from 1990 to 2100. Others are ids, or dates. */
+export function isEpochTime(seconds: number): boolean {
+  return seconds >= 631_152_000 && seconds < 4_102_444_800;
+}

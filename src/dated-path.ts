@@ -84,6 +84,26 @@ function lettersOf(format: string): string[] {
   return [...format.matchAll(TOKEN)].flatMap(([, letter]) => letter ?? []);
 }
 
+/** The source of a regular expression for what a format makes of any day. */
+export function formatPattern(format: string): string {
+  return format.replace(TOKEN, (token, letter: string | undefined) => {
+    if (letter === undefined) return escapePattern(unquoted(token));
+    if (token.endsWith('o') && token !== 'o') return '\\d+[a-z]{2}';
+    const isWord = letter === 'E' || ('MLi'.includes(letter) && token.length > 2);
+    return isWord ? '\\p{L}+' : `\\d{${token.length},}`;
+  });
+}
+
+function unquoted(token: string): string {
+  if (token === "''") return "'";
+  return token.length > 1 && token.startsWith("'") ? token.slice(1, -1).replaceAll("''", "'") : token;
+}
+
+/** The source of a regular expression for this text and no other. */
+export function escapePattern(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
+}
+
 function replaceLetters(format: string): string {
   return format.replace(TOKEN, (token, letter: string | undefined) =>
     letter === undefined ? token : token.replaceAll('m', 'M').replaceAll('Y', 'y').replaceAll('D', 'd'),

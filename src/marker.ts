@@ -1,4 +1,5 @@
 import { RunlockError } from './errors.ts';
+import { sameText } from './names.ts';
 import type { LockRecord } from './record.ts';
 
 /** One entry of `current.json`: an item in progress, or left in an unknown state. One an item and run. */
@@ -23,7 +24,7 @@ export type MarkerEdit = (items: readonly MarkerItem[]) => readonly MarkerItem[]
 
 /** One item however its name is composed: a queue on macOS spells `é` in two characters. */
 function isSame(one: string, other: string | null): boolean {
-  return one === other || one.normalize('NFC') === other?.normalize('NFC');
+  return other !== null && sameText(one, other);
 }
 
 /** The entries of an item. */

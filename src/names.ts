@@ -76,6 +76,15 @@ export function nameOfFolder(folder: string): string | null {
   return folderOfKey(key) === folder ? key : null;
 }
 
+/** The same for two items, keys or names exactly if people see the same: Unicode has two forms of `é`. */
+export function textKey(text: string): string {
+  return text.normalize('NFC');
+}
+
+export function sameText(one: string, other: string): boolean {
+  return one === other || textKey(one) === textKey(other);
+}
+
 function requireText(text: string, what: string, max: number): string {
   const bad = FORBIDDEN.exec(text);
   if (bad !== null) {
@@ -87,7 +96,7 @@ function requireText(text: string, what: string, max: number): string {
     );
   }
   // Counted in the composed form, or one spelling of a lock would be too long where another is not.
-  const length = [...text.normalize('NFC')].length;
+  const length = [...textKey(text)].length;
   if (length === 0) throw new RunlockError('usage', `${what}: expected 1 to ${max} characters, got none`);
   if (length > max) {
     throw new RunlockError(
@@ -102,7 +111,7 @@ function requireText(text: string, what: string, max: number): string {
 function lockKey(text: string): string {
   let folded = '';
   for (const char of text.normalize('NFD')) folded += foldCase(char);
-  return folded.normalize('NFC');
+  return textKey(folded);
 }
 
 /**

@@ -1,10 +1,10 @@
 import { RunlockError } from '../errors.ts';
-import { parseItem } from '../names.ts';
+import { parseItem, textKey } from '../names.ts';
 import { decodeText, splitLines } from '../text.ts';
 import { readInput } from './input.ts';
 
 /**
- * Candidates, one a line, each once, in order; empty lines are none.
+ * Candidates, one a line, each once, in order and as it was first written; empty lines are none.
  *
  * @param file a path, or `-` for stdin
  * @throws RunlockError `input` with the line that can't be an item
@@ -15,7 +15,9 @@ export function readCandidates(file: string): string[] {
   const items = lines.flatMap((line, index) =>
     line.trim() === '' ? [] : [itemAt(line, `${where}, line ${index + 1}`)],
   );
-  return [...new Set(items)];
+  const byKey = new Map<string, string>();
+  for (const item of items) if (!byKey.has(textKey(item))) byKey.set(textKey(item), item);
+  return [...byKey.values()];
 }
 
 function itemAt(line: string, where: string): string {

@@ -12,7 +12,7 @@ import {
   type QuotaFigures,
 } from '../gates/ask.ts';
 import type { GateAnswer } from '../gates/gate.ts';
-import { removeOutput } from '../gates/output.ts';
+import { type Kept, removeOutput } from '../gates/output.ts';
 import {
   type Gate,
   type LedgerGate,
@@ -23,6 +23,7 @@ import {
 } from '../gates/parse.ts';
 import { type LedgerReference, resolveLedger } from '../ledger/reference.ts';
 import type { Ask, Closed, Look, Permission } from '../lock.ts';
+import { textKey } from '../names.ts';
 import { printable } from '../printable.ts';
 import type { Arguments } from './arguments.ts';
 import { readCandidates } from './candidates.ts';
@@ -57,7 +58,7 @@ function once(gates: readonly Gate[]): Gate[] {
 function identity(gate: Gate): string {
   switch (gate.type) {
     case 'quota':
-      return `quota:${gate.name}`;
+      return `quota:${textKey(gate.name)}`;
     case 'output':
       return `output:${gate.path.base}:${gate.path.text}`;
     case 'item':
@@ -87,13 +88,30 @@ export function factsOf(
     },
     countQuota: (gate, at) => countQuota(target, gate, at),
     readLedger: (gate) => readLedger(target, gate),
-    own: ownFiles(target),
+    keptFrom: (gates) => keptFiles(target, gates),
     outputPath,
   };
 }
 
-function ownFiles({ base, configPath }: Target): string[] {
-  return configPath === null ? [base] : [base, configPath];
+/** All that the configuration names, whichever gates are asked now: another job's may be asked by others. */
+function keptFiles({ base, config, settings }: Target, asked: readonly Gate[]): Kept[] {
+  const own = [base, ...(config.path === null ? [] : [config.path])];
+  const ledgers = [...config.ledgers].map(([name, { file }]) => ({
+    what: `the ledger ${name}`,
+    place: file,
+  }));
+  const gates = [...settings.gates, ...asked].filter((gate) => gate.type === 'ledger');
+  const sources = [...config.quotas.values()].flatMap(({ name, sources }) =>
+    sources.flatMap((source) =>
+      source.type === 'history' ? [] : [{ what: `what the quota ${name} counts`, source }],
+    ),
+  );
+  return [
+    ...own.map((place) => ({ what: "runlock's own", place })),
+    ...ledgers,
+    ...gates.map((gate) => ({ what: 'a ledger that a gate asks', place: ledgerOf(gate, config).file })),
+    ...sources,
+  ];
 }
 
 /**
@@ -111,7 +129,7 @@ export async function makeAsk(
   await checkGates(gates, item !== null || from !== undefined, {
     at: now,
     outputPath,
-    own: ownFiles(target),
+    keptFrom: (asked) => keptFiles(target, asked),
   });
   for (const gate of gates) if (gate.type === 'ledger') ledgerOf(gate, target.config);
   const candidates = from === undefined ? null : readCandidates(from);
@@ -208,8 +226,8 @@ async function countQuota(target: Target, gate: QuotaGate, at: number): Promise<
 
 async function readLedger(target: Target, gate: LedgerGate): Promise<(item: string) => boolean> {
   const { listKeys } = await import('../ledger/ledger.ts');
-  const keys = new Set(listKeys(ledgerOf(gate, target.config)).map((key) => key.normalize('NFC')));
-  return (item) => keys.has(item.normalize('NFC'));
+  const keys = new Set(listKeys(ledgerOf(gate, target.config)).map(textKey));
+  return (item) => keys.has(textKey(item));
 }
 
 function ledgerOf({ ledger, base, text }: LedgerGate, config: Config): LedgerReference {

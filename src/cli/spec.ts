@@ -174,7 +174,11 @@ export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
         value: 'TIME',
         describe: 'as of another time: 2026-11-30T09:00, local unless it says Z or +08:00',
       },
-      days: { value: 'N', describe: 'what each source of a quota counted on each of the last N days' },
+      days: {
+        value: 'N',
+        describe:
+          'what each source of a quota counted on each of the last N days; closed or not, that is exit code 0',
+      },
     },
     examples: [
       ['runlock gate quota:mail', "is today's quota used up?"],
@@ -249,7 +253,8 @@ export const COMMANDS: Readonly<Record<string, CommandSpec>> = {
     load: () => import('./commands/history.ts'),
   },
   init: {
-    summary: 'writes a runlock.json with the bounds spelt out, and makes the directory and the ledgers',
+    summary:
+      'writes a runlock.json with the bounds spelt out (and a time limit of 45m for each run), and makes the directory and the ledgers',
     operands: '',
     maxOperands: 0,
     options: {},

@@ -52,7 +52,7 @@ export interface Config {
   readonly store: string | null;
   /** The state directory may be on a network or FUSE mount, because this machine alone uses it. */
   readonly singleMachine: boolean;
-  /** By their names. */
+  /** By name, in its composed Unicode form (NFC). */
   readonly ledgers: ReadonlyMap<string, LedgerSettings>;
   /** By name, in its composed Unicode form (NFC). */
   readonly quotas: ReadonlyMap<string, Quota>;

@@ -1,7 +1,9 @@
 import { dirname, resolve } from 'node:path';
 import { type LedgerPlace, parsePlace } from '../ledger/place.ts';
+import { textKey } from '../names.ts';
 import {
   asConfigError,
+  describe,
   inside,
   type KeyPath,
   type Readers,
@@ -27,18 +29,20 @@ const LEDGER_KEYS = {
   stamp: readText,
 } satisfies Readers;
 
-/** `ledgers`: by their names. */
+/** By the ledger's name in its composed Unicode form (NFC). */
 export function readLedgers(value: unknown, at: KeyPath): ReadonlyMap<string, LedgerSettings> {
-  return new Map(
-    requireObject(value, at).map(([name, entry]) => {
-      const place = inside(at, name);
-      if (name === '') throw wrong(at, 'a name for each ledger', 'an empty one');
-      const ledger = readObject(LEDGER_KEYS, entry, place);
-      if (ledger.file === undefined) throw wrong(place, 'the key "file"', 'none');
-      const file = resolve(dirname(at.file), ledger.file);
-      return [name, { file, place: ledger.at ?? [], stamp: ledger.stamp ?? null }];
-    }),
-  );
+  const ledgers = new Map<string, LedgerSettings>();
+  for (const [key, entry] of requireObject(value, at)) {
+    const place = inside(at, key);
+    const name = textKey(key);
+    if (name === '') throw wrong(at, 'a name for each ledger', 'an empty one');
+    if (ledgers.has(name)) throw wrong(at, 'each ledger once', `a second ${describe(name)}`);
+    const ledger = readObject(LEDGER_KEYS, entry, place);
+    if (ledger.file === undefined) throw wrong(place, 'the key "file"', 'none');
+    const file = resolve(dirname(at.file), ledger.file);
+    ledgers.set(name, { file, place: ledger.at ?? [], stamp: ledger.stamp ?? null });
+  }
+  return ledgers;
 }
 
 function readPlace(value: unknown, at: KeyPath): LedgerPlace {

@@ -2,6 +2,8 @@ import { dirname } from 'node:path';
 import { parseDuration } from '../clock.ts';
 import { type DatedPath, isFault, parseDatedPath } from '../dated-path.ts';
 import { findEncoding } from '../encodings.ts';
+import { parsePlace } from '../ledger/place.ts';
+import { textKey } from '../names.ts';
 import { printable } from '../printable.ts';
 import {
   asConfigError,
@@ -71,9 +73,9 @@ const QUOTA_KEYS = {
 
 const JSON_KEYS = {
   json: readDatedPath,
-  at: readText,
+  at: readField,
   where: readWhere,
-  time: readText,
+  time: readField,
   zone: readZone,
 } satisfies Readers;
 
@@ -91,7 +93,7 @@ const HISTORY_KEYS = { history: readFinished } satisfies Readers;
 export function readQuotas(value: unknown, at: KeyPath): ReadonlyMap<string, Quota> {
   const quotas = new Map<string, Quota>();
   for (const [key, entry] of requireObject(value, at)) {
-    const name = readText(key, inside(at, key)).normalize('NFC');
+    const name = textKey(readText(key, inside(at, key)));
     if (quotas.has(name)) throw wrong(at, 'each quota once', `a second ${describe(name)}`);
     quotas.set(name, readQuota(name, entry, inside(at, key)));
   }
@@ -225,9 +227,17 @@ function readDatedPath(value: unknown, at: KeyPath): DatedPath {
   return path;
 }
 
+/** A name, or a JSON pointer that is one: where it leads the files tell. */
+function readField(value: unknown, at: KeyPath): string {
+  const field = readText(value, at);
+  asConfigError(at, () => parsePlace(field, where(at)));
+  return field;
+}
+
 function readWhere(value: unknown, at: KeyPath): ReadonlyMap<string, unknown> {
   const conditions = requireObject(value, at);
   if (conditions.length === 0) throw wrong(at, 'at least one field with its value', 'none');
+  for (const [field] of conditions) asConfigError(at, () => parsePlace(field, where(at)));
   return new Map(conditions);
 }
 

@@ -28,6 +28,12 @@ export function ownershipOf(dir: string): Ownership {
   return { mode: stat.mode & 0o777, owner: root ? { uid: stat.uid, gid: stat.gid } : null };
 }
 
+/** What a file gets that is the user's own, and no state of ours: as if the user had made it, or root for the user. */
+export function ownershipOfNew(file: string): Ownership {
+  const { owner } = ownershipOf(path.dirname(file));
+  return { mode: 0o666 & ~process.umask(), owner };
+}
+
 /** How long a refusal that may pass is waited for on Windows, ms. */
 const PATIENCE_MS = 2_000;
 const PAUSE_MS = 10;
@@ -237,6 +243,24 @@ export function syncDirectory(dir: string): void {
   }
 }
 
+/**
+ * Makes the name of a file survive a power cut. Where its directory may be written but not read, by way of the file:
+ * journals keep its new name with it, which is the best there is then.
+ */
+function syncName(file: string): void {
+  try {
+    syncDirectory(path.dirname(file));
+  } catch (error) {
+    if (systemCode(error) !== 'EACCES') throw error;
+    const fd = fs.openSync(file, O_RDONLY);
+    try {
+      fs.fsyncSync(fd);
+    } finally {
+      fs.closeSync(fd);
+    }
+  }
+}
+
 /** Whether a path still names the file that a descriptor has open. */
 export function isSameFile(fd: number, file: string): boolean {
   try {
@@ -349,7 +373,7 @@ export class Staged {
 
   #syncOrTakeBack(): void {
     try {
-      syncDirectory(path.dirname(this.#file));
+      syncName(this.#file);
     } catch (error) {
       fs.unlinkSync(this.#file);
       throw error;
@@ -364,7 +388,7 @@ export class Staged {
     } catch (error) {
       throw refused('replace', this.#file, error);
     }
-    if (options.sync) syncDirectory(path.dirname(this.#file));
+    if (options.sync) syncName(this.#file);
   }
 
   discard(): void {

@@ -42,9 +42,9 @@ async function openersOnLinux(dev: bigint, ino: bigint): Promise<Openers> {
   let unseen = 0;
   const stats = readAllStats();
   for (const stat of stats) {
-    const { pid, ppid } = stat;
-    // Threads of the kernel have no files, and what has ended has none any more.
-    if (pid === 2 || ppid === 2 || isDead(stat)) continue;
+    const { pid } = stat;
+    // What has ended has no files any more.
+    if (stat.isKernelThread || isDead(stat)) continue;
     // Where the first thread has ended, the others have the descriptors still, and it has none.
     const has = stat.state === 'Z' ? threadHasOpen(pid, dev, ino) : hasOpen(`/proc/${pid}`, dev, ino);
     if (has === true) found.push(pid);

@@ -15,12 +15,17 @@ export interface Stat {
   ppid: number;
   pgrp: number;
   session: number;
+  /** A thread of the kernel (field 9), which has no files and no environment. Its number means nothing in a container. */
+  isKernelThread: boolean;
   /** Ticks since boot at which it started (field 22). */
   started: string;
   /** Where code and stack begin (fields 26 and 28): a fork keeps both, an exec gets new ones. */
   startCode: string;
   startStack: string;
 }
+
+/** PF_KTHREAD of the kernel's sched.h. */
+const KERNEL_THREAD = 0x0020_0000;
 
 /** Reads the line of /proc/<pid>/stat. The name may hold `)` and blanks, so fields count from the last `)`. */
 export function parseStat(line: string): Stat | null {
@@ -40,6 +45,7 @@ export function parseStat(line: string): Stat | null {
     ppid: Number(ppid),
     pgrp: Number(pgrp),
     session: Number(session),
+    isKernelThread: (Number(fields[6]) & KERNEL_THREAD) !== 0,
     started,
     startCode: fields[23] ?? '0',
     startStack: fields[25] ?? '0',

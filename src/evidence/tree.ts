@@ -103,12 +103,12 @@ function traces({ lock, run, livePath, liveIndex, command, seen = [] }: TreeRef)
   const entries = [`\0RUNLOCK_LOCK=${lock}\0`, `\0RUNLOCK_RUN=${run}\0`].map((entry) => Buffer.from(entry));
   const path = resolvedPath(livePath);
   const since = command?.started ?? null;
-  return ({ pid, ppid, started }) => {
+  return ({ pid, started, isKernelThread }) => {
     if (pid === command?.pid && started === since) return true;
     if (seen.some((member) => member.pid === pid && member.started === started)) return true;
     // Nothing of the tree is older than the command; on a quiet machine this leaves almost nobody to ask.
     if (since !== null && Number(started) < Number(since)) return false;
-    if (pid === 2 || ppid === 2) return false;
+    if (isKernelThread) return false;
     const fd = liveIndex === null ? null : readLink(`/proc/${pid}/fd/${liveIndex}`);
     if (fd !== null && namesLiveFile(fd, path)) return true;
     const environment = readBytes(`/proc/${pid}/environ`);

@@ -1,8 +1,9 @@
 import { RunlockError } from '../errors.ts';
+import { textKey } from '../names.ts';
 import { printable } from '../printable.ts';
-import type { GateAnswer, SourceCount } from './gate.ts';
+import { countWords, type GateAnswer, type SourceCount } from './gate.ts';
 import { askItem, countingMarks, type Marks } from './item.ts';
-import { askOutput, refuseOwnFiles, refuseOwnStreams } from './output.ts';
+import { askOutput, type Kept, refuseKept, refuseOwnStreams } from './output.ts';
 import { type Gate, type LedgerGate, needsItem, type OutputGate, type QuotaGate } from './parse.ts';
 
 /** What a quota has counted. */
@@ -21,8 +22,8 @@ export interface Facts {
   readonly countQuota: (gate: QuotaGate, at: number) => Promise<QuotaFigures>;
   /** Reads the ledger once, and tells of any number of items whether it has them. */
   readonly readLedger: (gate: LedgerGate) => Promise<(item: string) => boolean>;
-  /** The state directory and the configuration: nobody's output. */
-  readonly own: readonly string[];
+  /** What no output gate may remove, these gates' own evidence included. */
+  readonly keptFrom: (gates: readonly Gate[]) => readonly Kept[];
   /** The path of an output gate on the day of `at`. */
   readonly outputPath: (gate: OutputGate, at: number) => Promise<string>;
 }
@@ -88,7 +89,7 @@ export async function chooseItems(
   }
   const marked = countingMarks(await facts.marks());
   const closing = closingGate(answers);
-  const unmarked = candidates.filter((item) => !marked.has(item.normalize('NFC')));
+  const unmarked = candidates.filter((item) => !marked.has(textKey(item)));
   const items = unmarked.filter((item) => !ledgers.some(({ has }) => has(item)));
   const counted = [
     `${candidates.length - unmarked.length} of ${candidates.length} in progress or in an unknown state`,
@@ -101,7 +102,7 @@ export async function chooseItems(
 export async function checkGates(
   gates: readonly Gate[],
   hasItem: boolean,
-  facts: Pick<Facts, 'at' | 'outputPath' | 'own'>,
+  facts: Pick<Facts, 'at' | 'outputPath' | 'keptFrom'>,
 ): Promise<void> {
   for (const gate of gates) {
     if (needsItem(gate) && !hasItem)
@@ -112,7 +113,7 @@ export async function checkGates(
     if (gate.type !== 'output') continue;
     const file = await facts.outputPath(gate, facts.at);
     refuseOwnStreams(gate, file);
-    refuseOwnFiles(gate, file, facts.own);
+    refuseKept(gate, file, facts.keptFrom(gates));
   }
 }
 
@@ -135,9 +136,10 @@ async function askGate(gate: Gate, item: string | null, facts: Facts): Promise<G
 
 function quotaAnswer(gate: string, { count, limit, closed, sources }: QuotaFigures): GateAnswer {
   const figures = { count, limit, sources };
-  if (!closed) return { gate, open: true, code: 0, reason: null, ...figures };
-  const each = sources.map(({ source, count }) => `${printable(source, 120)} ${count}`).join(', ');
-  return { gate, open: false, code: 5, reason: `${count} of ${limit} used (${each})`, ...figures };
+  const reason = `${count} of ${limit} used (${sources.map(countWords).join(', ')})`;
+  if (closed) return { gate, open: false, code: 5, reason, ...figures };
+  const doubt = sources.some(({ untimed = 0 }) => untimed > 0);
+  return { gate, open: true, code: 0, reason: doubt ? reason : null, ...figures };
 }
 
 function open(gate: Gate): GateAnswer {

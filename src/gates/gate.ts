@@ -1,3 +1,5 @@
+import { printable } from '../printable.ts';
+
 /** What a gate answers. */
 export interface GateAnswer {
   /** As it was asked: `quota:juejin`. */
@@ -20,6 +22,12 @@ export interface SourceCount {
   readonly count: number;
   /** The files that were there and read, absolute. */
   readonly files?: readonly string[];
-  /** Lines about a success that tell no time, and so don't count; absent if there are none. */
+  /** Lines about a success that may be of the period, but tell no time and so don't count; absent if there are none. */
   readonly untimed?: number;
+}
+
+/** `app.log 1`, and what of it could not be counted. */
+export function countWords({ source, count, untimed = 0 }: SourceCount): string {
+  const lines = untimed === 1 ? '1 line' : `${untimed} lines`;
+  return `${printable(source, 120)} ${count}${untimed === 0 ? '' : `, and ${lines} without a time`}`;
 }

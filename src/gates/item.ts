@@ -6,6 +6,7 @@ import {
   type MarkerSight,
   unreadableMarker,
 } from '../marker.ts';
+import { textKey } from '../names.ts';
 import type { GateAnswer } from './gate.ts';
 
 /** What is marked, and what decides whether a mark counts. */
@@ -30,12 +31,12 @@ export function countingMarks(marks: Marks): ReadonlyMap<string, MarkerItem> {
   const { sight, bounds, holder, now, ownRun } = marks;
   if ('problem' in sight) throw unreadableMarker(sight.problem, marks.where);
   const counting = sight.items.filter((entry) => entry.run !== ownRun && counts(entry, bounds, holder, now));
-  return new Map(counting.map((entry) => [entry.item.normalize('NFC'), entry]));
+  return new Map(counting.map((entry) => [textKey(entry.item), entry]));
 }
 
 /** Closed while the item is in progress, or in an unknown state. */
 export function askItem(gate: string, item: string, marks: Marks): GateAnswer {
-  const mark = countingMarks(marks).get(item.normalize('NFC'));
+  const mark = countingMarks(marks).get(textKey(item));
   if (mark === undefined) return { gate, open: true, code: 0, reason: null };
   return { gate, open: false, code: 6, reason: markWords(mark) };
 }

@@ -1,10 +1,12 @@
 import fs from 'node:fs';
 import path from 'node:path';
+import type { JsonSource, LogSource } from '../config/quotas.ts';
 import { ioError, RunlockError, systemCode } from '../errors.ts';
 import { type Opener, openersOf } from '../evidence/openers.ts';
 import { printable } from '../printable.ts';
 import type { GateAnswer } from './gate.ts';
 import type { OutputGate } from './parse.ts';
+import { isFileOf } from './quota/source-files.ts';
 
 /** libuv's way to open a file so that nobody else may have it open: Windows refuses if somebody has. */
 const UV_FS_O_EXLOCK = 0x1000_0000;
@@ -29,30 +31,77 @@ export function refuseOwnStreams(gate: OutputGate, file: string): void {
   }
 }
 
+/** What must not be removed, and what it is in words: a file or a directory, or all files that a quota may count. */
+export type Kept = { readonly what: string } & (
+  | { readonly place: string }
+  | { readonly source: JsonSource | LogSource }
+);
+
 /**
- * What runlock itself keeps is nobody's output.
+ * What runlock itself keeps, and the evidence that gates answer from, is nobody's output.
  *
- * @param own the state directory and the configuration
  * @throws RunlockError `usage`
  */
-export function refuseOwnFiles(gate: OutputGate, file: string, own: readonly string[]): void {
-  const real = realPath(file);
-  const found = own.map(realPath).find((place) => real === place || real.startsWith(`${place}${path.sep}`));
+export function refuseKept(gate: OutputGate, file: string, kept: readonly Kept[]): void {
+  const entry = entryPlace(file);
+  const found = kept.find((one) =>
+    'place' in one ? isAt(entry, one.place) : isEvidence(entry, file, one.source),
+  );
   if (found === undefined) return;
   throw new RunlockError(
     'usage',
-    `gate ${printable(gate.text)}: ${printable(file, 4096)} is runlock's own, and not the output of a job`,
+    `gate ${printable(gate.text)}: ${printable(file, 4096)} is ${printable(found.what)}, and not the output of a job`,
     { path: file },
   );
 }
 
-/** The folder's own place; the file itself may be a link that is to be removed, or not be there. */
-function realPath(file: string): string {
+/** By any of its names, as far as links can be followed where a date stands in the path. */
+function isEvidence(entry: string, file: string, source: JsonSource | LogSource): boolean {
+  const { pieces, base, text, folder } = source.path;
+  if (pieces.every((piece) => typeof piece === 'string') && isAt(entry, path.resolve(base, text)))
+    return true;
+  return [entry, path.resolve(file)].some(
+    (name) => isFileOf(source, name) || isFileOf(source, name, realPlace(folder)),
+  );
+}
+
+/**
+ * Whether what would be removed is that file or directory, the link that leads to it, or lies in it. A directory has
+ * many names (links, letter case, mounts) and one inode.
+ */
+function isAt(entry: string, place: string): boolean {
+  const places = [entryPlace(place), realPlace(place)];
+  if (places.some((own) => entry === own || entry.startsWith(`${own}${path.sep}`))) return true;
+  const own = [identityOf(fs.lstatSync, place), identityOf(fs.statSync, place)];
+  const removed = [
+    identityOf(fs.lstatSync, entry),
+    ...parentsOf(entry).map((parent) => identityOf(fs.statSync, parent)),
+  ];
+  return removed.some((one) => one !== null && own.includes(one));
+}
+
+/** Where a name stands, links on the way to it followed, but not one that stands there: that is what is removed. */
+function entryPlace(file: string): string {
+  return path.join(realPlace(path.dirname(file)), path.basename(file));
+}
+
+/** The place itself, all links followed; of what is not there yet, as far as it is. */
+function realPlace(file: string): string {
   try {
-    return path.join(fs.realpathSync(path.dirname(file)), path.basename(file));
+    return fs.realpathSync(file);
   } catch {
-    return file;
+    return path.dirname(file) === file ? file : entryPlace(file);
   }
+}
+
+function identityOf(look: typeof fs.statSync | typeof fs.lstatSync, file: string): string | null {
+  const stat = statOrNull(() => look(file, { bigint: true, throwIfNoEntry: true }));
+  return stat === null ? null : `${stat.dev}:${stat.ino}`;
+}
+
+function parentsOf(file: string): string[] {
+  const parent = path.dirname(file);
+  return parent === file ? [] : [parent, ...parentsOf(parent)];
 }
 
 function statOrNull(stat: () => fs.BigIntStats): fs.BigIntStats | null {

@@ -1,6 +1,7 @@
 import { type DatedPath, isFault, parseDatedPath } from '../dated-path.ts';
 import { RunlockError } from '../errors.ts';
 import { nearest } from '../guess.ts';
+import { textKey } from '../names.ts';
 import { printable } from '../printable.ts';
 
 /** A gate as it is asked for. `text` is how the user wrote it. */
@@ -75,7 +76,7 @@ export function requireQuota<Q>(
   { text, name }: QuotaGate,
   config: { readonly quotas: ReadonlyMap<string, Q>; readonly path: string | null },
 ): Q {
-  const quota = config.quotas.get(name.normalize('NFC'));
+  const quota = config.quotas.get(textKey(name));
   if (quota !== undefined) return quota;
   const known = [...config.quotas.keys()];
   const near = nearest(name, known);

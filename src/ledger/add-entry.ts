@@ -1,7 +1,8 @@
 import { RunlockError } from '../errors.ts';
+import { sameText } from '../names.ts';
 import { printable } from '../printable.ts';
 import { inLinesOf, type Layout, layoutFor } from './layout.ts';
-import { type LedgerPlace, placeWords, sameKey } from './place.ts';
+import { type LedgerPlace, placeWords } from './place.ts';
 import { type Member, type ObjectSpan, objectsOnTheWay, requireJson } from './scan.ts';
 import { refreshedTime } from './stamp.ts';
 
@@ -55,7 +56,7 @@ export function addEntry(text: string, addition: Addition, where: string): Added
   const missing = place.slice(chain.length - 1);
   if (missing.length > 0 && !addition.create) throw placeMissing(place, where);
 
-  const member = missing.length === 0 ? object.members.find((one) => sameKey(one.key, key)) : undefined;
+  const member = missing.length === 0 ? object.members.find((one) => sameText(one.key, key)) : undefined;
   const count = missing.length === 0 ? object.members.length : 0;
   if (member !== undefined) return { outcome: 'exists', entry: valueIn(text, member), count };
 
@@ -100,7 +101,7 @@ function stampEdit(
   { stamp, now }: Addition,
 ): { outcome: StampOutcome; edit: Edit | null } | null {
   if (stamp === null) return null;
-  const member = root.members.find((one) => sameKey(one.key, stamp));
+  const member = root.members.find((one) => sameText(one.key, stamp));
   const value = member === undefined ? null : refreshedTime(valueIn(text, member), now);
   const edit =
     member === undefined || value === null
@@ -128,7 +129,7 @@ function requireOneMore(
 ): void {
   let value = requireJson(text, where);
   for (const step of place) {
-    const found = Object.entries(asRecord(value)).find(([name]) => sameKey(name, step));
+    const found = Object.entries(asRecord(value)).find(([name]) => sameText(name, step));
     value = found?.[1];
   }
   const after = asRecord(value);

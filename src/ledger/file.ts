@@ -4,9 +4,11 @@ import type { Clock } from '../clock.ts';
 import {
   discardTemporary,
   isSameFile,
+  type Ownership,
   openOrCreate,
   openPlain,
   ownershipOf,
+  ownershipOfNew,
   readAll,
   Staged,
   TEMPORARY,
@@ -175,22 +177,39 @@ export class LockedLedger {
     );
   }
 
-  /** Removes temporary files that killed adds have left beside it. */
+  /** Removes temporary files that killed adds have left beside it, as far as we may: they are in nobody's way. */
   sweep(now: number): void {
     const dir = path.dirname(this.#real);
     const base = `${path.basename(this.#real)}.`;
-    for (const name of fs.readdirSync(dir)) {
+    for (const name of listed(dir)) {
       if (!name.startsWith(base) || !/^\d+\.[0-9a-z]+$/.test(name.slice(base.length, -TEMPORARY.length)))
         continue;
       if (!name.endsWith(TEMPORARY)) continue;
       const file = path.join(dir, name);
-      const stat = fs.lstatSync(file, { throwIfNoEntry: false });
-      if (stat?.isFile() && now - stat.mtimeMs > LEFTOVER_MS) discardTemporary(file);
+      if (isLeftover(file, now)) discardTemporary(file);
     }
   }
 
   close(): void {
     fs.closeSync(this.#fd);
+  }
+}
+
+/** A directory that may be written but not listed shows nothing. */
+function listed(dir: string): string[] {
+  try {
+    return fs.readdirSync(dir);
+  } catch {
+    return [];
+  }
+}
+
+function isLeftover(file: string, now: number): boolean {
+  try {
+    const stat = fs.lstatSync(file);
+    return stat.isFile() && now - stat.mtimeMs > LEFTOVER_MS;
+  } catch {
+    return false;
   }
 }
 
@@ -247,23 +266,12 @@ function keepOwner(fd: number, old: fs.BigIntStats, file: string): void {
  * @throws RunlockError `io`
  */
 export function createLedgerFile(file: string, bytes: Buffer): boolean {
-  const { owner } = parentOwnership(file);
-  const mode = 0o666 & ~process.umask();
-  const staged = Staged.write(
-    file,
-    bytes,
-    (fd) => {
-      fs.fchmodSync(fd, mode);
-      if (owner !== null) fs.fchownSync(fd, owner.uid, owner.gid);
-    },
-    { sync: true },
-  );
-  return staged.createFile({ sync: true });
+  return Staged.write(file, bytes, ownershipFor(file), { sync: true }).createFile({ sync: true });
 }
 
-function parentOwnership(file: string) {
+function ownershipFor(file: string): Ownership {
   try {
-    return ownershipOf(path.dirname(file));
+    return ownershipOfNew(file);
   } catch (cause) {
     throw ioError('create', file, cause);
   }

@@ -1,11 +1,11 @@
 import type { Clock } from '../clock.ts';
 import { RunlockError } from '../errors.ts';
 import { nearest } from '../guess.ts';
+import { sameText } from '../names.ts';
 import { printable } from '../printable.ts';
 import { addEntry, placeMissing, type StampOutcome } from './add-entry.ts';
 import { decodeLedger } from './encoding.ts';
 import { createLedgerFile, LockedLedger, readLedgerFile, realFile, type Snapshot } from './file.ts';
-import { sameKey } from './place.ts';
 import type { LedgerReference } from './reference.ts';
 import { isSameJson } from './same.ts';
 import { objectsOnTheWay } from './scan.ts';
@@ -46,7 +46,7 @@ export type AddOutcome =
  * @throws RunlockError `io` or `corrupt` if that can't be told: a missing file or place is not an empty ledger
  */
 export function hasKey(ledger: LedgerReference, key: string): boolean {
-  return listKeys(ledger).some((one) => sameKey(one, key));
+  return listKeys(ledger).some((one) => sameText(one, key));
 }
 
 /**

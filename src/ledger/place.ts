@@ -31,8 +31,3 @@ export function placeWords(place: LedgerPlace): string {
   const steps = place.map((step) => `/${step.replaceAll('~', '~0').replaceAll('/', '~1')}`);
   return printable(steps.join(''), 400);
 }
-
-/** Keys are compared in one Unicode form: `é` may be one character or two. */
-export function sameKey(one: string, other: string): boolean {
-  return one === other || one.normalize('NFC') === other.normalize('NFC');
-}

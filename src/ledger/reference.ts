@@ -1,6 +1,7 @@
 import path from 'node:path';
 import type { Config } from '../config/config.ts';
 import { ioError, RunlockError } from '../errors.ts';
+import { textKey } from '../names.ts';
 import { type LedgerPlace, parsePlace } from './place.ts';
 
 /** Which object in which file is meant. */
@@ -22,7 +23,7 @@ export interface LedgerReference {
  * @throws RunlockError `usage`
  */
 export function resolveLedger(text: string, config: Config, cwd: string): LedgerReference {
-  const settings = config.ledgers.get(text);
+  const settings = config.ledgers.get(textKey(text));
   const configured = [...config.ledgers.keys()];
   if (settings !== undefined) return { ...settings, configured };
   const hash = text.lastIndexOf('#');

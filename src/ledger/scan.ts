@@ -1,8 +1,9 @@
 import { createScanner, type JSONScanner } from 'jsonc-parser';
 import { RunlockError } from '../errors.ts';
+import { sameText } from '../names.ts';
 import { printable } from '../printable.ts';
 import { parseJson, placeAfter } from '../text.ts';
-import { type LedgerPlace, placeWords, sameKey } from './place.ts';
+import { type LedgerPlace, placeWords } from './place.ts';
 
 /** A key of an object with its value, by their places in the text. */
 export interface Member {
@@ -79,7 +80,7 @@ class Walk {
       const keyStart = this.#scanner.getTokenOffset();
       const key = this.#scanner.getTokenValue();
       const keyEnd = keyStart + this.#scanner.getTokenLength();
-      const isStep = step !== undefined && sameKey(key, step);
+      const isStep = step !== undefined && sameText(key, step);
       if (keys.has(key) || (isStep && onTheWay !== null)) throw this.#twice(level, key, keyStart);
       keys.add(key);
       this.#next(); // the colon

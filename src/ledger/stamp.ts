@@ -1,3 +1,5 @@
+import { isEpochTime } from '../clock.ts';
+
 /**
  * Now, written as a time that stands in a ledger is: ISO 8601 with the offset and the digits that it has there, or
  * the number of seconds or milliseconds since the epoch. A time without an offset is local, as whoever writes one means.
@@ -39,16 +41,13 @@ function secondsFraction(now: number, digits: number): string {
   return ms.padEnd(digits, '0').slice(0, digits);
 }
 
-/** What is no moment from 1990 to 2100 is no time since the epoch: `20261130120000` is a date as people write it. */
-const EPOCH_SECONDS = { from: Date.UTC(1990, 0) / 1000, to: Date.UTC(2100, 0) / 1000 };
-
 function refreshedNumber(json: string, now: number): string | null {
   const match = /^(\d+)(?:\.(\d{1,9}))?$/.exec(json);
   if (match === null) return null;
   const [, whole = '', fraction] = match;
-  const isTime = (seconds: number) => seconds >= EPOCH_SECONDS.from && seconds < EPOCH_SECONDS.to;
-  const milliseconds = isTime(Number(whole) / 1000);
-  if (!milliseconds && !isTime(Number(whole))) return null;
+  // `20261130120000` is a date as people write it.
+  const milliseconds = isEpochTime(Number(whole) / 1000);
+  if (!milliseconds && !isEpochTime(Number(whole))) return null;
   const base = String(Math.floor(milliseconds ? now : now / 1000));
   if (fraction === undefined) return base;
   return `${base}.${milliseconds ? '0'.repeat(fraction.length) : secondsFraction(now, fraction.length)}`;

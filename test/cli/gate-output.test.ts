@@ -1,7 +1,9 @@
+import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { isRoot, type Running, Sandbox, which } from './harness.ts';
+import { NAMESPACE, needsNamespaces } from './processes.ts';
 
 let box: Sandbox;
 let out: string;
@@ -60,6 +62,24 @@ describe.skipIf(process.platform !== 'linux')('an output that another process ha
     const child = box.startScript('sh', script);
     await child.says('ready').catch(() => skip('namespaces are not allowed here'));
     expect((await gate('output:out.json')).code).toBe(9);
+  });
+
+  test('by the second process of a container, or one that it started, is found from inside', async (ctx) => {
+    needsNamespaces(ctx);
+    const second = box.write(
+      'second.sh',
+      'sh -c "exec 4>>other.json; echo up >up; read -r _" <stdin & exec 3>>out.json\nread -r _\n',
+    );
+    box.write('other.json', 'half');
+    spawnSync('mkfifo', [`${box.dir}/up`, `${box.dir}/stdin`]);
+    const script = [
+      `exec 9<>stdin; sh ${second} <stdin & echo "pid $!"; read -r _ <up`,
+      'for out in out.json other.json; do runlock gate output:$out; echo $?; runlock run --gate output:$out -- true; echo $?; done',
+    ].join('\n');
+    const { stdout } = await box.exec('unshare', [...NAMESPACE, 'sh', '-c', script]);
+    expect(stdout).toContain('pid 2\n');
+    expect(stdout.match(/^\d+$/gm)).toEqual(['9', '9', '9', '9']);
+    expect(text()).toBe('half');
   });
 
   test('mapped into memory and closed since is found', async ({ skip }) => {
@@ -254,4 +274,99 @@ test("runlock's own files, a folder and a link to one are nobody's output, and s
   expect(fs.existsSync(`${box.dir}/ran`)).toBe(false);
   expect(fs.readdirSync(box.runs)).toEqual(expect.arrayContaining(['lock.guard', 'current.json']));
   expect(fs.readdirSync(box.dir)).toEqual(expect.arrayContaining(['current', 'file', 'release-1']));
+});
+
+test("runlock's own files stay where the state directory is a link, by whatever name they are called", async () => {
+  const box = new Sandbox();
+  fs.mkdirSync(`${box.dir}/real`);
+  fs.symlinkSync('real', box.runs);
+  fs.symlinkSync('.', `${box.dir}/here`);
+  await box.runlock(['run', '--item', 'ep-1', '--', 'false']);
+  const mark = box.read('current.json');
+  expect(mark).toContain('ep-1');
+  const outputs = [
+    'runs',
+    'runs/current.json',
+    'runs/lock.json',
+    'real/current.json',
+    'real/lock.guard',
+    'here/real/lock.guard',
+    'here/runs/records/../lock.json',
+    'runs/not/there/yet',
+  ];
+  for (const output of outputs) {
+    const { code } = await box.runlock(['run', '--gate', `output:${output}`, '--', 'touch', 'ran']);
+    expect([output, code]).toEqual([output, 125]);
+  }
+  expect(fs.existsSync(`${box.dir}/ran`)).toBe(false);
+  expect(box.read('current.json')).toBe(mark);
+  expect(fs.lstatSync(box.runs).isSymbolicLink()).toBe(true);
+});
+
+describe('what gates answer from', () => {
+  const TODAY = new Date(Date.now() - new Date().getTimezoneOffset() * 60_000).toISOString().slice(0, 10);
+  const EVIDENCE: Record<string, string> = {
+    'ledger.json': '{}',
+    'other.json': '{}',
+    'third.json': '{}',
+    'job.log': '',
+    'job.log.1': '',
+    'job-20251130.log.gz': '',
+    [`push/${TODAY}.json`]: '[]',
+    'push/2025-01-31.json': '[]',
+    'real.log': '',
+  };
+
+  beforeEach(() => {
+    for (const [name, content] of Object.entries(EVIDENCE)) box.write(name, content);
+    fs.symlinkSync('push', path.join(box.dir, 'also-push'));
+    fs.symlinkSync('real.log', path.join(box.dir, 'linked.log'));
+    const sources = [
+      { json: 'push/{yyyy-MM-dd}.json', where: { ok: true } },
+      { log: 'job.log', contains: 'done', time: '^(\\S+)' },
+      { log: 'linked.log', contains: 'done', time: '^(\\S+)' },
+    ];
+    const quotas = { posts: { limit: 1, period: 'day', timeZone: 'UTC', sources } };
+    const config = { gates: ['ledger:other.json'], quotas, ledgers: { named: { file: 'ledger.json' } } };
+    box.write('runlock.json', JSON.stringify(config));
+  });
+
+  test.each([
+    'ledger.json',
+    'other.json',
+    'third.json',
+    'job.log',
+    'job.log.1',
+    'job-20251130.log.gz',
+    'push/{yyyy-MM-dd}.json',
+    'push/2025-01-31.json',
+    'also-push/2025-01-31.json',
+    'linked.log',
+    'real.log',
+    'runlock.json',
+  ])('%s is nobody’s output, and stays', async (output) => {
+    const args = ['--item', 'ep', '--gate', 'ledger:third.json', '--gate', `output:${output}`];
+    const got = await box.runlock(['run', ...args, '--', 'touch', 'ran']);
+    expect(got).toMatchObject({ code: 125, stdout: '' });
+    expect(got.stderr).toMatch(
+      /is (the ledger named|a ledger that a gate asks|what the quota posts counts|runlock's own), and not the output of a job\n$/,
+    );
+    expect(fs.existsSync(path.join(box.dir, output.replace('{yyyy-MM-dd}', TODAY)))).toBe(true);
+    expect(fs.existsSync(box.runs)).toBe(false);
+  });
+
+  test('a file beside it is an output like any other', async () => {
+    const outputs = [
+      'push/latest.json',
+      'push/2025-01-31.json.tmp',
+      'job2.log',
+      'job.log.html',
+      'ledger.json.d/x',
+    ];
+    for (const output of outputs) {
+      box.write(output, '');
+      const got = await box.runlock(['run', '--item', 'ep', '--gate', `output:${output}`, '--', 'true']);
+      expect([output, got.code, fs.existsSync(path.join(box.dir, output))]).toEqual([output, 0, false]);
+    }
+  });
 });

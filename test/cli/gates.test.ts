@@ -283,6 +283,36 @@ describe('several gates', () => {
   });
 });
 
+test('--days takes quotas only: another gate named beside one is misuse, a configured one is left out', async () => {
+  configure({ gates: ['item', 'quota:once'] });
+  for (const other of ['item', 'output:o', 'ledger:l.json']) {
+    const got = await box.runlock(['gate', 'quota:once', other, '--days', '2']);
+    expect(got).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(`got "${other}"`) });
+  }
+  expect(await run('--no-default-gates', '--', 'true')).toMatchObject({ code: 0 });
+  expect((await box.runlock(['gate', 'quota:once'])).code).toBe(5);
+  const table = await box.runlock(['gate', '--days', '2']);
+  expect(table).toMatchObject({ code: 0, stdout: expect.stringContaining('closed') });
+});
+
+test('successes that tell no time do not count, and never without a word', async () => {
+  box.makeRuns();
+  box.write('app.log', '2026-11-27 10:00:00 done\nat ten: done\n');
+  const source = { log: 'app.log', contains: 'done', time: '^(\\d{4}\\S+ \\S+)' };
+  configure({ quotas: { posts: { limit: 1, period: 'day', timeZone: 'UTC', sources: [source] } } });
+  const words = '0, and 1 line without a time';
+  expect((await box.runlock(['gate', 'quota:posts'])).stdout).toBe(
+    `open    quota:posts  0 of 1: app.log ${words}\n`,
+  );
+  expect((await box.runlock(['gate', 'quota:posts', '--days', '1'])).stdout).toContain(
+    '  0 (+1 without a time)  0 ',
+  );
+  const said = `runlock: gate quota:posts: 0 of 1 used (app.log ${words})\n`;
+  expect(await run('--gate', 'quota:posts', '--', 'true')).toMatchObject({ code: 0, stderr: said });
+  expect((await box.runlock(['pick', '--gate', 'quota:posts'], { input: 'a\n' })).stderr).toBe(said);
+  expect(await run('--quiet', '--gate', 'quota:posts', '--', 'true')).toMatchObject({ stderr: '' });
+});
+
 describe('pick', () => {
   const pick = (input: string, ...args: string[]) => box.runlock(['pick', ...args], { input });
 
@@ -297,6 +327,18 @@ describe('pick', () => {
     expect(none).toMatchObject({ code: 6, stdout: '' });
     expect(none.stderr).toContain('1 in a ledger already');
     expect((await pick('a\n', '--gate', 'ledger:missing.json')).code).toBe(1);
+  });
+
+  test('and --from hand out one item once, in whatever Unicode form it comes again', async () => {
+    const [composed, decomposed] = ['caf\u00e9', 'cafe\u0301'];
+    const queue = `${decomposed}\nb\n${composed}\nb\n`;
+    expect((await pick(queue)).stdout).toBe(`${decomposed}\nb\n`);
+    box.write('queue', queue);
+    expect(await run('--from', 'queue', '--', 'sh', '-c', 'echo "$RUNLOCK_ITEM"')).toMatchObject({
+      stdout: `${decomposed}\n`,
+    });
+    const asked = await box.runlock(['history', '--item', composed, '--json']);
+    expect(json(asked.stdout).runs).toMatchObject([{ run: 1, item: decomposed }]);
   });
 
   test('a closed gate that has nothing to do with items gives its own code', async () => {

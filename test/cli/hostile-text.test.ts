@@ -171,6 +171,47 @@ test('paths, names, items, options and commands are shown as text in every answe
   }
 });
 
+test('gates and ledgers are shown as text, whatever their files are called and hold', async (ctx) => {
+  needs(ctx, 'script');
+  const box = new Sandbox();
+  fs.mkdirSync(path.join(box.dir, HOSTILE));
+  fs.symlinkSync(HOSTILE, path.join(box.dir, 'folder.json'));
+  fs.symlinkSync(`${HOSTILE}/absent`, path.join(box.dir, 'absent.json'));
+  box.write(`${HOSTILE}/cut.json`, `{"${HOSTILE}`);
+  box.write(`${HOSTILE}/keys.json`, JSON.stringify({ [HOSTILE]: {} }));
+  box.write(`${HOSTILE}/dir/x`, '');
+  fs.symlinkSync(`${HOSTILE}/dir`, path.join(box.dir, 'dir.json'));
+  fs.symlinkSync(`${HOSTILE}/cut.json`, path.join(box.dir, 'cut.json'));
+  fs.symlinkSync(`${HOSTILE}/keys.json`, path.join(box.dir, 'keys.json'));
+  const source = { log: `${HOSTILE}.log`, contains: 'x', time: '(x)' };
+  box.write(source.log, 'x\n');
+  const quotas = { [TURNED]: { limit: 1, period: 'day', timeZone: 'UTC', sources: [source] } };
+  const config = box.write('quotas.json', JSON.stringify({ quotas }));
+  const links = ['folder.json', 'absent.json', 'dir.json', 'cut.json'];
+  await expectHarmless(
+    box,
+    [
+      ...links.flatMap((link) => [
+        ['gate', `ledger:${link}`, '--item', 'x'],
+        ['run', '--item', 'x', '--gate', `ledger:${link}`, 'true'],
+        ['ledger', 'list', link],
+        ['ledger', 'add', link, 'x'],
+      ]),
+      ['ledger', 'list', 'keys.json'],
+      ['ledger', 'add', 'keys.json', TURNED],
+      ['ledger', 'has', HOSTILE, 'x'],
+      ['ledger', HOSTILE, 'x'],
+      ['gate', 'ledger:keys.json', '--item', TURNED],
+      ['gate', `output:${TURNED}/x`],
+      ['gate', `output:${TURNED}/x/`],
+      ['gate', `quota:${TURNED}`],
+      ['gate', `quota:${TURNED}`, '--config', config],
+      ['gate', HOSTILE],
+    ],
+    links.length * 3,
+  );
+});
+
 test('a script, a command and a survivor with such names are shown as text', async (ctx) => {
   needs(ctx, 'script', 'bash');
   const box = new Sandbox();

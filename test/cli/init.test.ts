@@ -15,7 +15,11 @@ const content = () => JSON.parse(fs.readFileSync(config, 'utf8')) as Record<stri
 
 test('init writes the bounds spelt out, makes the directory, and a run can begin', async () => {
   const got = await init();
-  expect(got).toMatchObject({ code: 0, stderr: '', stdout: `made ${config}\nmade ${box.runs}\n` });
+  expect(got).toMatchObject({
+    code: 0,
+    stderr: '',
+    stdout: `made ${config} (every run ends after "timeout": 45m)\nmade ${box.runs}\n`,
+  });
   expect(content()).toEqual({
     ...{ dir: 'runs', hold: '45m', fresh: '2h', unknownFor: '2h', timeout: '45m', killAfter: '10s' },
   });
@@ -59,6 +63,40 @@ test('init says what is wrong in a configuration that is there, and makes nothin
 test('init does not follow a link of that name', async () => {
   fs.symlinkSync('/nowhere/at/all.json', config);
   expect((await init()).code).toBe(2);
+});
+
+test.skipIf(process.platform === 'win32')(
+  'a configuration is as any file of the user, however open its folder is: by the umask, as ledgers are',
+  async () => {
+    fs.writeFileSync(config, JSON.stringify({ ledgers: { l: { file: 'l.json' } } }));
+    fs.chmodSync(box.dir, 0o1777);
+    for (const umask of ['022', '027', '000']) {
+      const got = await box.script(
+        'sh',
+        `umask ${umask}; runlock init --config other.json && runlock init --config runlock.json`,
+      );
+      expect(got).toMatchObject({ code: 0, stderr: '' });
+      const modes = ['other.json', 'l.json'].map(
+        (name) => fs.statSync(path.join(box.dir, name)).mode & 0o777,
+      );
+      expect(modes).toEqual([0o666 & ~Number.parseInt(umask, 8), 0o666 & ~Number.parseInt(umask, 8)]);
+      for (const name of ['other.json', 'l.json']) fs.rmSync(path.join(box.dir, name));
+    }
+  },
+);
+
+test('init below a configuration makes another, and says which one it hides', async () => {
+  await init();
+  fs.mkdirSync(path.join(box.dir, 'sub'));
+  const inSub = { cwd: path.join(box.dir, 'sub') };
+  const unnoticed = await box.runlock(['init', '--config', 'other.json'], inSub);
+  expect(unnoticed).toMatchObject({ code: 0, stderr: '' });
+  const got = await box.runlock(['init'], inSub);
+  expect(got.code).toBe(0);
+  expect(got.stderr).toBe(
+    `runlock: what is started in or below ${inSub.cwd} no longer means ${config}, but the new configuration\n`,
+  );
+  expect(await box.runlock(['init'], inSub)).toMatchObject({ code: 0, stderr: '' });
 });
 
 test('init with --name is misuse', async () => {

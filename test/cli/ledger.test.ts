@@ -199,6 +199,21 @@ describe('ledger add', () => {
     expect(fs.readdirSync(box.dir)).toEqual(['ledger.json']);
   });
 
+  test('is added to in a directory that may be written and not listed, and made there', async (ctx) => {
+    needsRoot(ctx);
+    const box = new Sandbox();
+    const ledger = box.write('drop/ledger.json', LEDGER);
+    for (const file of [ledger, path.dirname(ledger)]) fs.chownSync(file, 65534, 65534);
+    fs.chmodSync(path.dirname(ledger), 0o311);
+    const nobody = asNobody(box);
+    const add = (...args: string[]) => box.runlock(['ledger', 'add', ...args], nobody);
+    const done = { code: 0, stdout: '', stderr: '' };
+    expect(await add('drop/ledger.json#publishes', 'k')).toMatchObject(done);
+    expect(read(ledger)).toContain('"k": {}');
+    expect(await add('drop/new.json', 'k', '--create')).toMatchObject(done);
+    expect(fs.readdirSync(path.dirname(ledger)).sort()).toEqual(['ledger.json', 'new.json']);
+  });
+
   test('sees what a program that does not use runlock has written in between', async () => {
     const box = boxWith();
     const foreign = LEDGER.replace('"version": 1', '"version": 2');

@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
+import { loadConfig } from '../../src/config/config.ts';
 import { readLedgers } from '../../src/config/ledgers.ts';
+import { resolveLedger } from '../../src/ledger/reference.ts';
 
 const AT = { file: '/srv/app/runlock.json', keys: ['ledgers'] };
 
@@ -19,6 +21,13 @@ it('files are relative to the configuration, places are keys or pointers', () =>
   });
 });
 
+it('a name is one in both Unicode forms', () => {
+  const ledgers = readLedgers({ 'cafe\u0301': { file: 'l' } }, AT);
+  const config = { ...loadConfig(null), ledgers };
+  for (const name of ['cafe\u0301', 'caf\u00e9'])
+    expect(resolveLedger(name, config, '/')).toMatchObject({ file: '/srv/app/l' });
+});
+
 it.each([
   [[], 'ledgers: expected an object, got an array'],
   [{ a: 'l.json' }, 'ledgers.a: expected an object, got "l.json"'],
@@ -30,6 +39,7 @@ it.each([
     { a: { file: 'l', stmap: 'x' } },
     'ledgers.a.stmap: unknown key, expected a known key, did you mean "stamp"?',
   ],
+  [{ é: { file: 'l' }, 'e\u0301': { file: 'm' } }, 'ledgers: expected each ledger once, got a second "é"'],
   [{ '': { file: 'l' } }, 'ledgers: expected a name for each ledger, got an empty one'],
 ])('%j is refused with its place', (value, message) => {
   expect(() => readLedgers(value, AT)).toThrow(

@@ -82,6 +82,9 @@ describe('refused, with what was expected', () => {
     [source({ ...LOG, time: '^\\S+' }), /\.time: expected a regular expression.*which has no group/],
     [source({ ...LOG, time: '^(' }), /\.time: expected a regular expression.*got "\^\(" \(Invalid/],
     [source({ ...LOG, encoding: 'gkb' }), /\.encoding: expected an encoding such as.*got "gkb"/],
+    [source({ ...JSON_SOURCE, at: '/a~2' }), /\.at: expected a JSON pointer.*got "\/a~2"/],
+    [source({ ...JSON_SOURCE, where: { '/a~': 1 } }), /\.where: expected a JSON pointer.*got "\/a~"/],
+    [source({ ...JSON_SOURCE, time: '/a~b' }), /\.time: expected a JSON pointer/],
     [source({ ...JSON_SOURCE, where: {} }), /\.where: expected at least one field/],
   ])('%j', (quota, message) => expect(refusal(quota)).toMatch(message));
 });

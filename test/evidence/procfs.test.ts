@@ -16,6 +16,7 @@ test.each(['bash', 'a) R 1 (b', ') Z 0 0 0', '(cron)', '', 'two words', 'line\nb
       ppid: 6012,
       pgrp: 5965,
       session: 5091,
+      isKernelThread: false,
       started: '105821',
       startCode: '94355157774336',
       startStack: '140728645158000',
@@ -29,6 +30,15 @@ test.each(['', '6014', '6014 (bash', '6014 (bash) S', '6014 (bash) S 1 1 1', '(b
     expect(parseStat(line)).toBeNull();
   },
 );
+
+test('a thread of the kernel is known by its flag, and never by its number', () => {
+  const user = '0 0 0 0 -1 4194560 1 1 0 0 0 0 0 0 20 0 1 0 5 1 1 1';
+  const kernel = '0 0 0 0 -1 2129984 1 1 0 0 0 0 0 0 20 0 1 0 5 1 1 1';
+  expect(parseStat(`2 (sleep) S ${user}`)?.isKernelThread).toBe(false);
+  expect(parseStat(`9 (sleep) S 2 ${user.slice(2)}`)?.isKernelThread).toBe(false);
+  expect(parseStat(`2 (kthreadd) S ${kernel}`)?.isKernelThread).toBe(true);
+  expect(parseStat(`44 (kworker/0:1) I ${kernel}`)?.isKernelThread).toBe(true);
+});
 
 test('our own process is read as it is', (ctx) => {
   if (!LINUX) ctx.skip('no /proc here');

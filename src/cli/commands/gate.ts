@@ -2,7 +2,7 @@ import { systemClock } from '../../clock.ts';
 import type { Quota } from '../../config/quotas.ts';
 import { RunlockError } from '../../errors.ts';
 import { askGates, checkGates, closingGate } from '../../gates/ask.ts';
-import type { GateAnswer } from '../../gates/gate.ts';
+import { countWords, type GateAnswer } from '../../gates/gate.ts';
 import { type Gate, requireQuota } from '../../gates/parse.ts';
 import type { Period } from '../../gates/quota/periods.ts';
 import type { QuotaCount } from '../../gates/quota/quota.ts';
@@ -59,8 +59,9 @@ function answerLine(answer: GateAnswer): string {
   const figures =
     count === undefined || limit === undefined
       ? (answer.reason ?? '')
-      : `${count} of ${limit}: ${sources.map(({ source, count }) => `${printable(source, 200)} ${count}`).join(', ')}`;
-  return `${state}  ${printable(answer.gate, 200)}  ${figures}`.trimEnd();
+      : `${count} of ${limit}: ${sources.map(countWords).join(', ')}`;
+  // Errors of the system among the reasons name paths as they are.
+  return printable(`${state}  ${printable(answer.gate, 200)}  ${figures}`.trimEnd(), 20_000);
 }
 
 /** What each source would have counted on each of the last days: a filter that never matches is seen so. */
@@ -71,6 +72,12 @@ async function tellDays(
   { days, at }: { days: number; at: number },
 ): Promise<number> {
   const quotas = gates.filter((gate) => gate.type === 'quota');
+  const other = args.operands.length === 0 ? undefined : gates.find((gate) => gate.type !== 'quota');
+  if (other !== undefined)
+    throw new RunlockError(
+      'usage',
+      `--days: expected gates quota:NAME only, got "${printable(other.text, 120)}", which has no days to count`,
+    );
   if (quotas.length === 0)
     throw new RunlockError('usage', '--days: expected a gate quota:NAME to count for, got none');
   if (days > MOST_DAYS) throw new RunlockError('usage', `--days: expected at most ${MOST_DAYS}, got ${days}`);
@@ -111,7 +118,9 @@ async function daysTable(gate: string, quota: Quota, counts: readonly QuotaCount
     [printable(gate, 60), ...sources, 'largest', `of ${quota.limit}`],
     ...counts.map(({ period, count, closed, sources }) => [
       nameOf(period),
-      ...sources.map((source) => String(source.count)),
+      ...sources.map(
+        ({ count, untimed }) => `${count}${untimed === undefined ? '' : ` (+${untimed} without a time)`}`,
+      ),
       String(count),
       closed ? 'closed' : 'open',
     ]),

@@ -2,7 +2,7 @@ import { formatDuration, parseDuration, systemClock } from '../../clock.ts';
 import { RunlockError } from '../../errors.ts';
 import { type HistoryRun, type Outcome, runsOf } from '../../history.ts';
 import type { Look } from '../../lock.ts';
-import { parseItem } from '../../names.ts';
+import { parseItem, sameText } from '../../names.ts';
 import { printable } from '../../printable.ts';
 import { recordIn } from '../../rules.ts';
 import { localTime } from '../../words.ts';
@@ -44,7 +44,7 @@ export async function main(args: Arguments): Promise<number> {
   const runs = runsOf(events)
     .map((run) => whatIsRunning(run, look))
     .filter((run) => Date.parse(run.startedAt) >= from)
-    .filter((run) => wanted.item === null || run.item === wanted.item)
+    .filter((run) => wanted.item === null || (run.item !== null && sameText(run.item, wanted.item)))
     .filter((run) => wanted.outcome === null || run.outcome === wanted.outcome)
     .slice(-most);
 

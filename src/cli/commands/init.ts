@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { FILE_NAME, loadConfig } from '../../config/config.ts';
-import { ownershipOf, Staged } from '../../disk/files.ts';
+import { FILE_NAME, findConfig, loadConfig } from '../../config/config.ts';
+import { ownershipOfNew, Staged } from '../../disk/files.ts';
 import { ioError, RunlockError } from '../../errors.ts';
 import { resolveLedger } from '../../ledger/reference.ts';
 import { printable } from '../../printable.ts';
@@ -9,11 +9,14 @@ import { makeStateDirectory } from '../../stores/file/file-store.ts';
 import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
 import { answerJson } from '../output.ts';
-import { answer } from '../streams.ts';
+import { answer, say } from '../streams.ts';
 import { absolute, fromEnvironment } from '../target.ts';
 
 /** What a new configuration says: the bounds that hold without one, and a time limit for `run`. */
 const BOUNDS = { hold: '45m', fresh: '2h', unknownFor: '2h', timeout: '45m', killAfter: '10s' };
+
+/** Without a configuration there is none: who begins with `init` should know why a long run ends. */
+const LIMIT_WORDS = ` (every run ends after "timeout": ${BOUNDS.timeout})`;
 
 /**
  * Makes what is missing, and never changes what is there, so that it may be called again when a ledger was added to
@@ -27,7 +30,14 @@ export async function main(args: Arguments): Promise<number> {
   const dirText = args.text('dir') ?? fromEnvironment('RUNLOCK_DIR');
   const dir = dirText === undefined ? null : absolute(dirText);
   const made: string[] = [];
-  if (write(file, dir)) made.push(file);
+  const above = configurationAbove(file);
+  if (write(file, dir)) {
+    made.push(file);
+    if (above !== null)
+      say(
+        `runlock: what is started in or below ${printable(path.dirname(file), 4096)} no longer means ${printable(above, 4096)}, but the new configuration`,
+      );
+  }
   const config = loadConfig(file);
   if (dir !== null && config.dir !== dir) {
     throw new RunlockError(
@@ -46,12 +56,23 @@ export async function main(args: Arguments): Promise<number> {
   }
   if (args.flag('json')) answerJson({ config: file, dir: stateDir, made });
   else {
-    const lines = made.map((one) => `made ${printable(one, 4096)}`);
+    const lines = made.map((one) => `made ${printable(one, 4096)}${one === file ? LIMIT_WORDS : ''}`);
     answer(
       `${(lines.length === 0 ? [`nothing to make: ${printable(file, 4096)} stands`] : lines).join('\n')}\n`,
     );
   }
   return EXIT.ok;
+}
+
+/** The one that a new file hides from whoever looks for it upwards. */
+function configurationAbove(file: string): string | null {
+  if (path.basename(file) !== FILE_NAME) return null;
+  try {
+    return findConfig(path.dirname(path.dirname(file)));
+  } catch {
+    // Where nobody can look, nobody finds one.
+    return null;
+  }
 }
 
 /** Returns false if there is a configuration: it is left as it is. */
@@ -64,7 +85,7 @@ function write(file: string, dir: string | null): boolean {
     throw ioError('make the configuration', printable(file, 4096), error);
   }
   const text = `${JSON.stringify({ dir: dirWords(folder, dir), ...BOUNDS }, null, 2)}\n`;
-  return Staged.write(file, text, ownershipOf(folder), { sync: true }).createFile({ sync: true });
+  return Staged.write(file, text, ownershipOfNew(file), { sync: true }).createFile({ sync: true });
 }
 
 /** Relative where it is inside the project, so that the project can be moved. */

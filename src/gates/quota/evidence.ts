@@ -13,6 +13,8 @@ export interface EvidenceFile {
   readonly path: string;
   readonly identity: string;
   readonly size: number;
+  /** When it was last changed, epoch ms. */
+  readonly changed: number;
   readonly handle: FileHandle;
 }
 
@@ -35,7 +37,8 @@ export async function openEvidence(path: string): Promise<EvidenceFile | null> {
   try {
     const stats = await handle.stat({ bigint: true });
     if (stats.isFile()) {
-      return { path, identity: `${stats.dev}:${stats.ino}`, size: Number(stats.size), handle };
+      const identity = `${stats.dev}:${stats.ino}`;
+      return { path, identity, size: Number(stats.size), changed: Number(stats.mtimeMs), handle };
     }
     const got = stats.isDirectory() ? 'a directory' : 'a pipe or a device';
     throw badEvidence(path, `expected a regular file, got ${got}`);

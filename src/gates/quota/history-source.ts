@@ -38,7 +38,7 @@ export async function countHistory(history: HistoryEvidence, periods: readonly P
       return period !== undefined && isWithin(moment, period);
     });
   }
-  return { counts, files: [], untimed: 0 };
+  return { counts, files: [], untimed: periods.map(() => 0) };
 }
 
 function withoutEnd(events: readonly HistoryEvent[]): number[] {

@@ -1,11 +1,13 @@
 import type { JsonSource } from '../../config/quotas.ts';
 import { RunlockError } from '../../errors.ts';
 import { nearest } from '../../guess.ts';
+import { parsePlace } from '../../ledger/place.ts';
+import { sameText } from '../../names.ts';
 import { printable } from '../../printable.ts';
 import { decodeText, findDuplicateKey, parseJson } from '../../text.ts';
 import { badEvidence, type EvidenceFile, openEvidence, requireFolder, unreadable } from './evidence.ts';
 import { fileOfDay } from './file-names.ts';
-import { isWithin, parseMoment } from './moments.ts';
+import { isWithin, latestIn, parseMoment } from './moments.ts';
 import { daysOf, type Period } from './periods.ts';
 import { addTo, type Tally } from './tally.ts';
 
@@ -33,7 +35,10 @@ export async function countJson(source: JsonSource, periods: readonly Period[]):
       seen.add(file.identity);
       files.push(path);
       for (const entry of select(source, await readList(source, file), path)) {
-        const moment = source.time === null ? null : momentOf(source, source.time, entry, path);
+        const moment =
+          source.time === null
+            ? null
+            : momentOf(source, source.time, entry, { path, latest: latestIn(file.changed, periods) });
         addTo(counts, (index) => {
           const period = periods[index];
           return moment === null ? touched.has(index) : period !== undefined && isWithin(moment, period);
@@ -43,7 +48,7 @@ export async function countJson(source: JsonSource, periods: readonly Period[]):
       await file.handle.close();
     }
   }
-  return { counts, files, untimed: 0 };
+  return { counts, files, untimed: periods.map(() => 0) };
 }
 
 /** Each file once, with the periods (by index) for which it is read. */
@@ -133,10 +138,19 @@ function isOtherType(value: unknown, wanted: unknown): boolean {
 }
 
 /** When an entry was, by its field; one that doesn't say is a doubt, and a doubt is never free. */
-function momentOf({ zone }: JsonSource, field: string, entry: unknown, path: string) {
+function momentOf(
+  { zone }: JsonSource,
+  field: string,
+  entry: unknown,
+  { path, latest }: { path: string; latest: number },
+) {
   const value = find(entry, field);
   const text = typeof value === 'string' || typeof value === 'number' ? String(value) : null;
   const moment = text === null ? null : parseMoment(text, zone);
+  if (moment !== null && moment.earliest > latest) {
+    const what = `expected the time of a success in "${printable(field, 60)}", got one to come: ${shown(value)}`;
+    throw badEvidence(path, what);
+  }
   if (moment !== null) return moment;
   const got = shown(value);
   const guess = isObject(entry) ? nearest(field, Object.keys(entry)) : null;
@@ -147,26 +161,21 @@ function momentOf({ zone }: JsonSource, field: string, entry: unknown, path: str
 
 /** A field by its name, or by a JSON pointer (`/status/code`); undefined if there is none. */
 function find(value: unknown, field: string): unknown {
-  if (!field.startsWith('/')) return own(value, field);
-  return field
-    .slice(1)
-    .split('/')
-    .map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'))
-    .reduce(own, value);
+  return field.startsWith('/') ? parsePlace(field, 'field').reduce(own, value) : own(value, field);
 }
 
 function own(value: unknown, key: string): unknown {
   if (Array.isArray(value)) return /^(?:0|[1-9]\d*)$/.test(key) ? value[Number(key)] : undefined;
   if (!isObject(value)) return undefined;
   if (Object.hasOwn(value, key)) return value[key];
-  const same = Object.keys(value).find((one) => one.normalize('NFC') === key.normalize('NFC'));
+  const same = Object.keys(value).find((one) => sameText(one, key));
   return same === undefined ? undefined : value[same];
 }
 
 /** Equal as JSON, texts in one Unicode form. Goes no deeper than the configuration does. */
 function isSame(value: unknown, wanted: unknown): boolean {
   if (typeof value === 'string' && typeof wanted === 'string') {
-    return value.normalize('NFC') === wanted.normalize('NFC');
+    return sameText(value, wanted);
   }
   if (Array.isArray(value) && Array.isArray(wanted)) {
     return value.length === wanted.length && wanted.every((one, index) => isSame(value[index], one));

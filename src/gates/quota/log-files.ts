@@ -4,14 +4,11 @@ import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { systemCode } from '../../errors.ts';
 import { badEvidence, type EvidenceFile, openEvidence, unreadable } from './evidence.ts';
-
-/* A log and what rotation has made of it: NAME, NAME.1, NAME.2.gz, NAME-20261130… */
+import { isForeignPacked, isRotationOf } from './rotation.ts';
 
 /** One generation of a log: its file, or the compressed copy, or both while one is being made of the other. */
 export type Generation = readonly EvidenceFile[];
 
-/** `.1`, `.2.gz`, and with logrotate's `dateext` `-20261130`, `-20261130-1764500000.gz`. */
-const ROTATED = /^(?:\.\d+|-\d{4}-?\d\d-?\d\d(?:-\d+)?)?(?:\.gz)?$/;
 const ATTEMPTS = 20;
 const CHUNK_BYTES = 2 ** 20;
 
@@ -48,14 +45,8 @@ export async function closeAll(files: readonly EvidenceFile[]): Promise<void> {
 }
 
 async function neighbours(path: string): Promise<string[]> {
-  const name = basename(path);
   const listed = await list(dirname(path));
-  const found = listed.filter((one) => {
-    const composed = one.normalize('NFC');
-    const base = name.normalize('NFC');
-    return composed === base || (composed.startsWith(base) && ROTATED.test(composed.slice(base.length)));
-  });
-  return found.sort();
+  return listed.filter((name) => isRotationOf(basename(path), name)).sort();
 }
 
 async function list(folder: string): Promise<string[]> {
@@ -113,12 +104,34 @@ export async function* readChunks(file: EvidenceFile): AsyncGenerator<Buffer> {
   }
 }
 
+/**
+ * Leaves out what is packed so that it can't be read here, and was not changed since `from`: it has nothing of later.
+ *
+ * @throws RunlockError `corrupt` for one that was changed since
+ */
+export async function readableOf(generation: Generation, from: number): Promise<Generation> {
+  const readable: EvidenceFile[] = [];
+  for (const file of generation) {
+    if (!isForeignPacked(basename(file.path), await beginningOf(file))) readable.push(file);
+    else if (file.changed >= from)
+      throw badEvidence(
+        file.path,
+        'packed in a way that is not read here, and may hold successes of the period: unpack it, and let what rotates the log use gzip',
+      );
+  }
+  return readable;
+}
+
 /** By its first bytes as well: compressed lines under a plain name would be searched in vain. */
 async function isGzip(file: EvidenceFile): Promise<boolean> {
-  if (file.path.endsWith('.gz')) return true;
-  const magic = Buffer.alloc(2);
-  await read(file, magic, 0);
-  return magic[0] === 0x1f && magic[1] === 0x8b;
+  const beginning = await beginningOf(file);
+  return file.path.endsWith('.gz') || (beginning[0] === 0x1f && beginning[1] === 0x8b);
+}
+
+async function beginningOf(file: EvidenceFile): Promise<Buffer> {
+  const bytes = Buffer.alloc(6);
+  await read(file, bytes, 0);
+  return bytes;
 }
 
 async function* readPlain(file: EvidenceFile): AsyncGenerator<Buffer> {

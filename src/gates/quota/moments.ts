@@ -1,9 +1,20 @@
+import { isEpochTime } from '../../clock.ts';
 import { DAY_MS, findLocal, type Period, startOfDay } from './periods.ts';
 
 /** When something happened, as well as its text says: at one moment, or between two. Epoch ms. */
 export interface Moment {
   readonly earliest: number;
   readonly latest: number;
+}
+
+/**
+ * The last moment at which what stands in a file can have happened, with a day for clocks that are wrong or were set
+ * back. A later time is not the time of a success: left out without a word it would keep the quota open.
+ *
+ * @param changed when the file was last changed, epoch ms
+ */
+export function latestIn(changed: number, periods: readonly Period[]): number {
+  return Math.max(changed, ...periods.map((period) => period.to)) + DAY_MS;
 }
 
 /** What may have been in the period counts as in it: a doubt is never free. */
@@ -38,10 +49,18 @@ export function parseMoment(text: string, zone: string): Moment | null {
   return withOffset(midnight + sinceMidnight, rest.slice(time[0].length), zone);
 }
 
-function parseEpoch(text: string): Moment {
+/** Null for `2026113021`, which is 2034 in seconds and an hour of 2026 to who wrote it: nobody knows which. */
+function parseEpoch(text: string): Moment | null {
   const [digits = '', fraction = ''] = text.split(/[.,]/);
+  if (!isEpochTime(Number(digits.slice(0, 10))) || isDateAndHour(digits)) return null;
   const ms = Math.floor(Number(`${digits.slice(0, 10)}.${digits.slice(10)}${fraction}`) * 1000 + 1e-4);
   return { earliest: ms, latest: ms };
+}
+
+function isDateAndHour(digits: string): boolean {
+  const [, year, month, day, hour] = /^(\d{4})(\d\d)(\d\d)(\d\d)$/.exec(digits) ?? [];
+  const isDay = dateOf(Number(year), Number(month), Number(day)) !== null;
+  return isDay && Number(hour) < 24;
 }
 
 function dateOf(year: number, month: number, day: number): number | null {

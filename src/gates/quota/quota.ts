@@ -82,8 +82,8 @@ function countOf({ limit }: Quota, period: Period, counted: Counted, index: numb
   const sources = counted.map(([source, tally]): SourceCount => {
     const count = tally.counts[index] ?? 0;
     if (source.type === 'history') return { source: 'history', count };
-    const untimed = tally.untimed === 0 ? {} : { untimed: tally.untimed };
-    return { source: source.path.text, count, files: tally.files, ...untimed };
+    const untimed = tally.untimed[index] ?? 0;
+    return { source: source.path.text, count, files: tally.files, ...(untimed === 0 ? {} : { untimed }) };
   });
   const count = Math.max(...sources.map((source) => source.count));
   return { period, count, limit, closed: count >= limit, sources };

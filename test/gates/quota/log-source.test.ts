@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, mkdirSync, symlinkSync } from 'node:fs';
+import { appendFileSync, mkdirSync, symlinkSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
@@ -46,6 +46,64 @@ test('a line without a time does not count; if none has one, that is an error', 
   const error = await errorOf(ask({ 'logs/2026-10-15.log': lost + lost }, NOON, { sources: [byDay] }));
   expect([error.code, error.path?.endsWith('logs/2026-10-15.log')]).toEqual(['corrupt', true]);
   expect(error.message).toMatch(/2 lines contain "发布成功", but "time" .* finds no time in any/);
+});
+
+test('lines without a time that may be of the period are told of, by what stands around them', async () => {
+  const lost = '发布成功\n';
+  const untimedOf = async (log: string, changed: string, days: string) => {
+    const dir = folderWith({ 'logs/app.log': log });
+    utimesSync(join(dir, 'logs/app.log'), new Date(changed), new Date(changed));
+    const quota = quotaIn(dir, { sources: [forEver] });
+    const counts = await countPastDays(quota, 3, { at: Date.parse(days), history: NO_HISTORY });
+    return counts.map(({ count, sources }) => [count, sources[0]?.untimed ?? 0]);
+  };
+  const [yesterday, today] = [ok('2026-10-14T10:00:00Z'), ok('2026-10-15T10:00:00Z')];
+  // After the last time, up to the last change of the file.
+  expect(await untimedOf(yesterday + lost, NOON, NOON)).toEqual([
+    [0, 0],
+    [1, 1],
+    [0, 1],
+  ]);
+  expect(await untimedOf(yesterday + lost, '2026-10-14T11:00:00Z', NOON)).toEqual([
+    [0, 0],
+    [1, 1],
+    [0, 0],
+  ]);
+  // Between two, and before the first.
+  expect(await untimedOf(yesterday + lost + lost + today, NOON, NOON)).toEqual([
+    [0, 0],
+    [1, 2],
+    [1, 2],
+  ]);
+  expect(await untimedOf(lost + yesterday + today, NOON, NOON)).toEqual([
+    [0, 1],
+    [1, 1],
+    [1, 0],
+  ]);
+});
+
+test('a number that may be a date and an hour is no time, and a time to come is an error', async () => {
+  const asked = (log: string) =>
+    ask({ 'logs/app.log': log }, NOON, { sources: [{ ...forEver, time: '^\\[(.+?)\\]' }] });
+  expect((await asked(ok('1792022400') + ok('1792022400.25') + ok('1792022400123'))).count).toBe(3);
+  for (const time of ['2026101511', '2034011500', '0000000007', '4512345678'])
+    expect((await errorOf(asked(ok(time)))).message).toMatch(/finds no time in any/);
+  for (const time of ['2105674321', '2206-10-15T11:00:00Z', '2105674321000']) {
+    const error = await errorOf(asked(ok(NOON) + ok(time)));
+    expect([error.code, error.message]).toEqual([
+      'corrupt',
+      expect.stringMatching(/tells a time to come \(2/),
+    ]);
+  }
+  // What the day asked for still has before it, and a clock that was a little wrong, is none.
+  const json = { 'a.json': JSON.stringify([{ ok: true, at: '2206-10-15T11:00:00Z' }]) };
+  const source = { json: 'a.json', where: { ok: true }, time: 'at' };
+  expect((await errorOf(ask(json, NOON, { sources: [source] }))).message).toMatch(
+    /"at", got one to come: "2206/,
+  );
+  expect((await ask(json, '2206-10-15T00:00:00Z', { sources: [source] })).count).toBe(1);
+  expect((await ask(json, '2206-10-14T00:00:00Z', { sources: [source] })).count).toBe(0);
+  await errorOf(ask(json, '2206-10-13T00:00:00Z', { sources: [source] }));
 });
 
 test('a log that is not there counts 0; a misspelt folder is an error', async () => {
@@ -116,7 +174,7 @@ test('rotated and compressed neighbours are read', async () => {
     'logs/app.log': ok('2026-10-15T11:00:00Z'),
     'logs/app.log.1': ok('2026-10-15T05:00:00Z') + ok('2026-10-14T05:00:00Z'),
     'logs/app.log.2.gz': gzipSync(ok('2026-10-15T01:00:00Z')),
-    'logs/app.log.old': ok(NOON),
+    'logs/app.log.note': ok(NOON),
     'logs/app.logs': ok(NOON),
     'logs/my-app.log': ok(NOON),
   };
@@ -124,6 +182,76 @@ test('rotated and compressed neighbours are read', async () => {
   const daily = { 'logs/2026-10-15.log.gz': gzipSync(ok(NOON)), 'logs/2026-10-14.log.1': ok(NOON) };
   expect(await countOf(daily)).toBe(2);
 });
+
+test.each([
+  ...[
+    'app.log.old',
+    'app.1.log',
+    'app-20261015.log',
+    'app.2026-10-15.log',
+    'app.log-20261015',
+    'app.log.2026-10-15',
+  ],
+  ...[
+    'app.log.bak',
+    'app.log.1.old',
+    'app-2026-10-15T10-00-00.000.log',
+    'app.log-1760522400',
+    'app_2026-10.log',
+  ],
+  ...['app__2026-10-15_00-00-00.log', 'app.log.2026-10-15-10', 'app.old.log'],
+])('a rotated log is read under its plain name: %s', async (name) => {
+  const files = { 'logs/app.log': ok(NOON), [`logs/${name}`]: ok('2026-10-15T01:00:00Z') };
+  expect(await countOf(files, { sources: [forEver] })).toBe(2);
+  const packed = { 'logs/app.log': ok(NOON), [`logs/${name}.gz`]: gzipSync(ok('2026-10-15T01:00:00Z')) };
+  expect(await countOf(packed, { sources: [forEver] })).toBe(2);
+});
+
+test.each([
+  'app-1.log',
+  'app2.log',
+  'app.log.html',
+  'app-error.log',
+  'my-app.log',
+  'app.log2',
+  'app.zip',
+  'app.txt',
+])('another log is not taken for a rotated one: %s', async (name) => {
+  const files = { 'logs/app.log': ok(NOON), [`logs/${name}`]: ok(NOON) };
+  expect(await countOf(files, { sources: [forEver] })).toBe(1);
+});
+
+test.each([
+  ...[
+    'app.log.1.xz',
+    'app.log.1.bz2',
+    'app.log.1.zst',
+    'app.log.1.Z',
+    'app.log.2.lz4',
+    'app.log.zip',
+    'app.log.7z',
+  ],
+  ...['app-20261015.log.xz', 'app.log-20261015.br', 'app.1.log.tar.gz', 'app.log.1.tgz'],
+  'app.log.1',
+])(
+  'a rotated log that is packed in another way is an error, unless it is older than the period: %s',
+  async (name) => {
+    // What tells in the last row is how xz begins.
+    const xz = Buffer.from('fd377a585a000004e6d6b446', 'hex');
+    const dir = folderWith({ 'logs/app.log': ok(NOON), [`logs/${name}`]: xz });
+    const quota = quotaIn(dir, { sources: [forEver] });
+    const countAt = async (changed: string) => {
+      utimesSync(join(dir, 'logs', name), new Date(changed), new Date(changed));
+      return countQuota(quota, { at: Date.parse(NOON), history: NO_HISTORY });
+    };
+    expect((await countAt('2026-10-14T23:59:59Z')).count).toBe(1);
+    const error = await errorOf(countAt('2026-10-15T00:00:00Z'));
+    expect([error.code, error.path]).toEqual(['corrupt', join(dir, 'logs', name)]);
+    expect(error.message).toMatch(/^[^\n]*packed in a way that is not read here.* unpack it[^\n]*$/);
+    // Rows of past days are of an older period too.
+    await errorOf(countPastDays(quota, 2, { at: Date.parse('2026-10-16T12:00:00Z'), history: NO_HISTORY }));
+  },
+);
 
 test('what stands in a file and in its compressed copy counts once, what stands in either counts', async () => {
   const first = ok('2026-10-15T01:00:00Z');
