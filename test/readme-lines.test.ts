@@ -138,6 +138,16 @@ async function runScript(_: Sandbox, { text }: Block, ctx: TestContext): Promise
       state: 'free',
       marker: [{ item: 'ep-42', state: 'unknown' }],
     });
+
+    // What `status` says is to be killed: the script, while a step works.
+    standIn(
+      box,
+      'publish',
+      `kill $PPID; sleep 0.2; runlock status --dir '${box.runs}' | head -c 4 >>'${box.dir}/log'`,
+    );
+    expect((await inShell(box, shell, text)).code).toBe(143);
+    expect(log(box)).toMatch(/publish , held\nheld$/);
+    expect((await box.status()).state).toBe('free');
   }
 }
 
@@ -147,6 +157,9 @@ async function runPowerShell(box: Sandbox, { text }: Block, ctx: TestContext): P
   box.write('Publish.ps1', `'{}' > result.json`);
   expect((await box.exec(...pwsh(file), { env: PWSH_ENV })).code).toBe(0);
   expect(await box.status()).toMatchObject({ state: 'free', run: null, lastRun: 1, marker: [] });
+  box.write('Publish.ps1', `'{"cut' > result.json`);
+  expect((await box.exec(...pwsh(file), { env: PWSH_ENV })).code).toBe(2);
+  await box.runlock(['settle', 'ep-42', '--not-done']);
   box.write('Publish.ps1', 'exit 7');
   expect((await box.exec(...pwsh(file), { env: PWSH_ENV })).code).toBe(7);
   expect(await box.status()).toMatchObject({ state: 'free', marker: [{ item: 'ep-42', state: 'unknown' }] });
@@ -155,9 +168,9 @@ async function runPowerShell(box: Sandbox, { text }: Block, ctx: TestContext): P
 async function runHooks(box: Sandbox, { text }: Block): Promise<void> {
   const [pre = '', post = ''] = text.trim().split('\n');
   const env = { INVOCATION_ID: '5f2c' };
-  expect((await inShell(box, ['sh'], pre, { env })).code).toBe(0);
+  expect((await inShell(box, ['sh'], here(box, pre), { env })).code).toBe(0);
   expect((await box.status()).state).toBe('held');
-  expect((await inShell(box, ['sh'], post, { env })).code).toBe(0);
+  expect((await inShell(box, ['sh'], here(box, post), { env })).code).toBe(0);
   expect((await box.status()).state).toBe('free');
 }
 

@@ -97,6 +97,6 @@ function parseRun(text: string, what: string): number {
   if (run > 0) return run;
   throw new RunlockError(
     'usage',
-    `${what}: expected the number that acquire printed, got "${printable(text, 40)}"`,
+    `${what}: expected the run number that acquire printed${text.includes('\t') ? ' before the tab' : ''}, got "${printable(text, 40)}"`,
   );
 }

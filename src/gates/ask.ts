@@ -54,8 +54,6 @@ export interface Choice {
   /** In the order of the candidates; none where a gate is closed that has nothing to do with items. */
   readonly items: readonly string[];
   readonly answers: readonly GateAnswer[];
-  /** The gate that closes for all of them. */
-  readonly closing: GateAnswer | null;
   /** Why none is left, where none is. */
   readonly leftOut: string;
 }
@@ -88,14 +86,13 @@ export async function chooseItems(
     }
   }
   const marked = countingMarks(await facts.marks());
-  const closing = closingGate(answers);
   const unmarked = candidates.filter((item) => !marked.has(textKey(item)));
   const items = unmarked.filter((item) => !ledgers.some(({ has }) => has(item)));
   const counted = [
     `${candidates.length - unmarked.length} of ${candidates.length} in progress or in an unknown state`,
     ...(ledgers.length === 0 ? [] : [`${unmarked.length - items.length} in a ledger already`]),
   ];
-  return { items: closing === null ? items : [], answers, closing, leftOut: counted.join(', ') };
+  return { items: closingGate(answers) === null ? items : [], answers, leftOut: counted.join(', ') };
 }
 
 /** @throws RunlockError `usage` for what no lock need be taken to find */

@@ -26,6 +26,13 @@ test('init writes the bounds spelt out, makes the directory, and a run can begin
   expect(await box.runlock(['run', '--', 'true'])).toMatchObject({ code: 0, stderr: '' });
 });
 
+test('a directory that can not be made is not named in a configuration either', async () => {
+  const { code, stderr } = await init('--dir', 'not-there/runs');
+  expect(code).toBe(1);
+  expect(stderr).toContain(path.join(box.dir, 'not-there'));
+  expect(fs.readdirSync(box.dir)).toEqual([]);
+});
+
 test('init again changes nothing that is there', async () => {
   fs.writeFileSync(config, '{ "hold": "1h" }');
   expect((await init()).stdout).toBe(`made ${box.runs}\n`);

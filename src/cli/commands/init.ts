@@ -15,6 +15,8 @@ import { absolute, fromEnvironment } from '../target.ts';
 /** What a new configuration says: the bounds that hold without one, and a time limit for `run`. */
 const BOUNDS = { hold: '45m', fresh: '2h', unknownFor: '2h', timeout: '45m', killAfter: '10s' };
 
+const DEFAULT_DIR = 'runs';
+
 /** Without a configuration there is none: who begins with `init` should know why a long run ends. */
 const LIMIT_WORDS = ` (every run ends after "timeout": ${BOUNDS.timeout})`;
 
@@ -29,14 +31,12 @@ export async function main(args: Arguments): Promise<number> {
   const file = absolute(named ?? FILE_NAME);
   const dirText = args.text('dir') ?? fromEnvironment('RUNLOCK_DIR');
   const dir = dirText === undefined ? null : absolute(dirText);
-  const made: string[] = [];
   const above = configurationAbove(file);
-  if (write(file, dir)) {
-    made.push(file);
-    if (above !== null)
-      say(
-        `runlock: what is started in or below ${printable(path.dirname(file), 4096)} no longer means ${printable(above, 4096)}, but the new configuration`,
-      );
+  const made = write(file, dir);
+  if (made.length > 0 && above !== null) {
+    say(
+      `runlock: what is started in or below ${printable(path.dirname(file), 4096)} no longer means ${printable(above, 4096)}, but the new configuration`,
+    );
   }
   const config = loadConfig(file);
   if (dir !== null && config.dir !== dir) {
@@ -75,22 +75,29 @@ function configurationAbove(file: string): string | null {
   }
 }
 
-/** Returns false if there is a configuration: it is left as it is. */
-function write(file: string, dir: string | null): boolean {
+/**
+ * Writes the configuration, after it has made the directory that it names: one that can't be made must not be named.
+ *
+ * @returns what was made; nothing if there is a configuration: it is left as it is
+ */
+function write(file: string, dir: string | null): string[] {
   const folder = path.dirname(file);
   try {
-    if (fs.lstatSync(file, { throwIfNoEntry: false }) !== undefined) return false;
+    if (fs.lstatSync(file, { throwIfNoEntry: false }) !== undefined) return [];
     fs.statSync(folder);
   } catch (error) {
     throw ioError('make the configuration', printable(file, 4096), error);
   }
+  const stateDir = dir ?? path.join(folder, DEFAULT_DIR);
+  const madeDir = makeStateDirectory(stateDir) ? [stateDir] : [];
   const text = `${JSON.stringify({ dir: dirWords(folder, dir), ...BOUNDS }, null, 2)}\n`;
-  return Staged.write(file, text, ownershipOfNew(file), { sync: true }).createFile({ sync: true });
+  const madeFile = Staged.write(file, text, ownershipOfNew(file), { sync: true }).createFile({ sync: true });
+  return [...(madeFile ? [file] : []), ...madeDir];
 }
 
 /** Relative where it is inside the project, so that the project can be moved. */
 function dirWords(folder: string, dir: string | null): string {
-  if (dir === null) return 'runs';
+  if (dir === null) return DEFAULT_DIR;
   const relative = path.relative(folder, dir);
   return relative === '' || relative.startsWith('..') || path.isAbsolute(relative) ? dir : relative;
 }

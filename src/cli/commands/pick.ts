@@ -35,6 +35,10 @@ export async function main(args: Arguments): Promise<number> {
   }
   if (items.length > 0) return EXIT.ok;
   if (!args.flag('quiet'))
-    say(`runlock: none of ${candidates.length} candidates may be started: ${choice.leftOut}`);
+    say(
+      candidates.length === 0
+        ? 'runlock: there are no candidates'
+        : `runlock: none of ${candidates.length} candidates may be started: ${choice.leftOut}`,
+    );
   return EXIT.item;
 }
