@@ -103,9 +103,11 @@ describe('Ctrl-C on a terminal', () => {
   test('ends a command that does not mind it, with 130, and frees the lock', async (ctx) => {
     needs(ctx, 'script');
     const box = new Sandbox();
+    box.write('idle.cjs', `setInterval(() => {}, 1000); console.log('ready')`);
     const terminal = box.start(
       'script',
-      ['-qec', "runlock run -- sh -c 'echo ready; sleep 50'", '/dev/null'],
+      // No shell: dash that is interrupted just before it forks dies only when its child has ended.
+      ['-qec', 'runlock run node idle.cjs', '/dev/null'],
       { detached: true },
     );
     await terminal.says('ready');
