@@ -52,7 +52,13 @@ export function folder(...names: string[]): string {
 
 /** Runs a program to its end and gives what it wrote to stdout. */
 export function output(cwd: string, program: string, ...args: string[]): string {
-  return execFileSync(program, args, { cwd, env: ENV, encoding: 'utf8', stdio: 'pipe' });
+  try {
+    return execFileSync(program, args, { cwd, env: ENV, encoding: 'utf8', stdio: 'pipe' });
+  } catch (error) {
+    // What Yarn complains of it says on stdout.
+    const said = error instanceof Error && 'stdout' in error ? String(error.stdout) : '';
+    throw new Error(said, { cause: error });
+  }
 }
 
 /** Words for a shell. */

@@ -28,6 +28,9 @@ test('with Yarn, which leaves packages in their archives, each part of the comma
   const dir = folder();
   fs.writeFileSync(path.join(dir, 'package.json'), '{ "name": "project" }');
   fs.writeFileSync(path.join(dir, 'yarn.lock'), '');
+  // It does not read what npm is told to trust.
+  const trusted = output(dir, 'npm', 'config', 'get', 'cafile').trim();
+  if (trusted !== 'null') fs.writeFileSync(path.join(dir, '.yarnrc.yml'), `httpsCaFilePath: ${trusted}\n`);
   const yarn = [process.execPath, path.join(tools, 'node_modules/@yarnpkg/cli-dist/bin/yarn.js')] as const;
   output(dir, ...yarn, 'add', `runlock@file:${TARBALL}`);
   expect(fs.readdirSync(dir)).not.toContain('node_modules');
