@@ -30,15 +30,14 @@ import { readCandidates } from './candidates.ts';
 import { EXIT } from './exit-codes.ts';
 import { holderIn } from './output.ts';
 import { say } from './streams.ts';
-import type { Asker } from './taking.ts';
+import { type Asker, configuredGates } from './taking.ts';
 import { absolute, type Target } from './target.ts';
 
 const DAY_MS = 86_400_000;
 
 /** The gates that a command asks: the configuration's first, then those of the command line; each once. */
 export function readGates(args: Arguments, target: Target): Gate[] {
-  const configured = args.flag('no-default-gates') ? [] : target.settings.gates;
-  return once([...configured, ...parseGates(args.texts('gate'), target)]);
+  return once([...configuredGates(args, target), ...parseGates(args.texts('gate'), target)]);
 }
 
 /** @throws RunlockError `usage` for one that is no gate, or names no quota or ledger that there is */

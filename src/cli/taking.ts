@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 import { formatDuration, parseDuration, systemClock } from '../clock.ts';
 import type { TookOver } from '../endings.ts';
+import type { Gate } from '../gates/parse.ts';
 import type { Ask, Waiting } from '../lock.ts';
 import { counts, type MarkerItem } from '../marker.ts';
 import { printable } from '../printable.ts';
@@ -57,13 +58,18 @@ export interface Asker {
   readonly isEnding: () => Promise<boolean>;
 }
 
+/** The gates that the configuration asks for, unless the command line leaves them out. */
+export function configuredGates(args: Arguments, target: Target): readonly Gate[] {
+  return args.flag('no-default-gates') ? [] : target.settings.gates;
+}
+
 /**
  * What is asked under the lock before a run begins, gates and `--from`. What that takes is loaded only then: most
  * runs ask nothing, and take the lock in one step.
  */
 export async function readAsk(args: Arguments, target: Target, who: Asker): Promise<Ask | undefined> {
-  const configured = args.flag('no-default-gates') ? [] : target.settings.gates;
-  if (configured.length === 0 && !args.flag('gate') && !args.flag('from')) return undefined;
+  if (configuredGates(args, target).length === 0 && !args.flag('gate') && !args.flag('from'))
+    return undefined;
   const { loadGates } = await import('./parts/gates.ts');
   return (await loadGates()).makeAsk(args, target, who);
 }

@@ -33,7 +33,10 @@ export async function tellsAboutItself(box: Sandbox): Promise<void> {
 async function makesConfiguration(box: Sandbox): Promise<void> {
   const config = path.join(box.dir, 'runlock.json');
   const { code, stdout } = await box.runlock(['init']);
-  expect([code, stdout]).toEqual([0, expect.stringMatching(/^made .*runlock\.json .*\nmade .*runs\n$/)]);
+  expect([code, stdout]).toEqual([
+    0,
+    `made ${config} (every run ends after "timeout": 45m)\nmade ${box.runs}\n`,
+  ]);
   expect(JSON.parse(fs.readFileSync(config, 'utf8'))).toMatchObject({ dir: 'runs', hold: '45m' });
 }
 

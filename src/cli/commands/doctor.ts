@@ -13,7 +13,7 @@ import { EXIT } from '../exit-codes.ts';
 import { answerJson } from '../output.ts';
 import { COMMANDS } from '../spec.ts';
 import { answer } from '../streams.ts';
-import { absolute, findPlace, fromEnvironment } from '../target.ts';
+import { absolute, findPlace, namesLock } from '../target.ts';
 import { splitVerb } from '../verb.ts';
 
 /** Settings of the user's; the values of other variables may be secrets and are not shown. */
@@ -59,7 +59,7 @@ function selfIn(users: ReadonlyMap<string, User>): User | null {
 
 /** The lock that the common options name, or that a command in this directory would take. */
 function ownPlace(args: Arguments, { root, findings }: Visit): NamedDirectory | null {
-  const named = ['dir', 'name', 'config'].some((option) => args.flag(option));
+  const named = namesLock(args);
   if (!root.isOwn) {
     if (named)
       throw new RunlockError(
@@ -84,7 +84,7 @@ function ownPlace(args: Arguments, { root, findings }: Visit): NamedDirectory | 
 function sayVariables(findings: Findings): void {
   for (const name of Object.keys(process.env).sort()) {
     if (!name.startsWith('RUNLOCK_')) continue;
-    const value = SHOWN.includes(name) ? `=${fromEnvironment(name) ?? ''}` : '';
+    const value = SHOWN.includes(name) ? `=${process.env[name]}` : '';
     findings.add(
       'note',
       'variable',
